@@ -1,0 +1,23 @@
+/* Small files: bounded reads and atomic writes. Knows libc. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Reads the whole of a small file below directory descriptor DIR_FD (AT_FDCWD for the current one).
+ *
+ * MAX_BYTES bounds what is read: a larger file is -EFBIG. The text is NUL-terminated; RET_SIZE (may be
+ * NULL) gets its length without the NUL. Owned by the caller, free(). Returns 0 or negative errno. */
+int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text, size_t *ret_size);
+
+/* Reads one attribute (a line of at most 4095 bytes, as in /sys) into BUF of SIZE bytes, strips trailing
+ * white space and NUL-terminates. Returns the length, or negative errno (-ENOBUFS: does not fit). */
+ssize_t read_attribute_at(int dir_fd, const char *path, char *buf, size_t size);
+
+/* Replaces PATH below DIR_FD by SIZE bytes of DATA: writes a temporary neighbour with MODE, renames it.
+ * A reader, or a crash of this process, sees the old file or the new one, never a part. No fsync: it is
+ * called on the event loop. Returns 0 or negative errno; nothing is left behind on failure. */
+int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode);
+
+/* Joins ROOT and the rest given as printf format into a newly allocated path. NULL when out of memory. */
+char *path_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

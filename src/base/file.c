@@ -1,0 +1,134 @@
+/* Small files: bounded reads and atomic writes. */
+
+#include "tierprobe/file.h"
+
+#include "tierprobe/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Reads up to SIZE bytes, over short reads. */
+static ssize_t read_full(int fd, char *buf, size_t size)
+{
+        size_t got = 0;
+
+        while (got < size) {
+                ssize_t n = read(fd, buf + got, size - got);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                got += (size_t) n;
+        }
+        return (ssize_t) got;
+}
+
+int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text, size_t *ret_size)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0, allocated = 0;
+
+        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+
+        /* Files of /proc and /sys say size 0: read until the end, growing, whatever stat() says. */
+        for (;;) {
+                if (allocated - size < 2) {
+                        size_t wanted = allocated ? allocated * 2 : 4096;
+                        if (wanted > max_bytes + 2)
+                                wanted = max_bytes + 2;
+                        if (wanted <= allocated)
+                                return -EFBIG;
+                        char *grown = realloc(text, wanted);
+                        if (!grown)
+                                return -ENOMEM;
+                        text = grown;
+                        allocated = wanted;
+                }
+                ssize_t n = read_full(fd, text + size, allocated - size - 1);
+                if (n < 0)
+                        return (int) n;
+                size += (size_t) n;
+                if (size > max_bytes)
+                        return -EFBIG;
+                if (size < allocated - 1)
+                        break;
+        }
+        text[size] = '\0';
+        *ret_text = TAKE_PTR(text);
+        if (ret_size)
+                *ret_size = size;
+        return 0;
+}
+
+ssize_t read_attribute_at(int dir_fd, const char *path, char *buf, size_t size)
+{
+        char line[4096];
+
+        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        if (fd < 0)
+                return -errno;
+        ssize_t n = read_full(fd, line, sizeof line);
+        if (n < 0)
+                return n;
+        while (n > 0 &&
+               (line[n - 1] == '\n' || line[n - 1] == ' ' || line[n - 1] == '\t' || line[n - 1] == '\0'))
+                n--;
+        if ((size_t) n >= size || (size_t) n == sizeof line)
+                return -ENOBUFS;
+        memcpy(buf, line, (size_t) n);
+        buf[n] = '\0';
+        return n;
+}
+
+static int write_full(int fd, const char *data, size_t size)
+{
+        while (size > 0) {
+                ssize_t n = write(fd, data, size);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                size -= (size_t) n;
+        }
+        return 0;
+}
+
+int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
+{
+        _cleanup_free_ char *temporary = path_format("%s.new", path);
+        if (!temporary)
+                return -ENOMEM;
+
+        /* The name is fixed, so that what a crash left behind is overwritten, not collected. */
+        _cleanup_close_ int fd =
+                openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+        if (fd < 0)
+                return -errno;
+        int r = write_full(fd, data, size);
+        if (r >= 0 && renameat(dir_fd, temporary, dir_fd, path) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlinkat(dir_fd, temporary, 0);
+        return r;
+}
+
+char *path_format(const char *format, ...)
+{
+        char *path = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&path, format, ap) < 0)
+                path = NULL;
+        va_end(ap);
+        return path;
+}
