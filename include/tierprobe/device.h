@@ -1,0 +1,105 @@
+/* From a path to the row to judge: mount, file system, block device stack, identity.
+ *
+ * Knows base, libmount, and plain reads below the given roots. Never opens or stats the path itself: a hung
+ * disk would hang the caller; who needs that asks a child (probe.h, path_inspect()). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tierprobe/iostat.h"
+
+typedef struct DeviceRoots {
+        const char *procfs; /* "/proc": mountinfo is read from PROCFS/self/mountinfo, rows from
+                               PROCFS/diskstats */
+        const char *sysfs;  /* "/sys" */
+} DeviceRoots;
+
+typedef enum DeviceKind {
+        DEVICE_DISK,
+        DEVICE_PARTITION,
+        DEVICE_LOOP,
+        DEVICE_LVM,
+        DEVICE_CRYPT,
+        DEVICE_MULTIPATH, /* device-mapper multipath */
+        DEVICE_DM,        /* any other device-mapper target */
+        DEVICE_RAID,      /* md */
+        DEVICE_NVME,      /* a namespace, or the head of native multipath */
+        DEVICE_NVME_PATH, /* one path below such a head (hidden) */
+        DEVICE_ZRAM,
+        _DEVICE_KIND_MAX,
+} DeviceKind;
+
+const char *device_kind_to_string(DeviceKind kind); /* "disk", "partition", ... */
+
+/* One block device of the stack, as /sys describes it. Empty text and negative numbers: not known. */
+typedef struct DeviceNode {
+        char name[DEVICE_NAME_SIZE]; /* kernel name */
+        uint32_t major, minor;
+        DeviceKind kind;
+        int parent; /* index of the node above it, -1 for a top one */
+        char dm_name[128], dm_uuid[160];
+        char model[128], serial[128], wwid[128], vendor[64], firmware[64];
+        char scheduler[32], write_cache[32];
+        char backing_file[512]; /* loop */
+        int dio;                /* loop: 1 direct I/O to the backing file, 0 through the page cache */
+        int iostats;            /* queue/iostats: 0 means the row stands still */
+        int fua, rotational, read_only;
+        int64_t max_sectors_kb, nr_requests, logical_block_size, physical_block_size;
+        uint64_t size_bytes, diskseq;
+} DeviceNode;
+
+/* Whether there is a row to judge. */
+typedef enum DeviceStatus {
+        DEVICE_OK,
+        DEVICE_NO_BLOCK,     /* tmpfs, NFS, FUSE, ...: no row; reason no_block_device */
+        DEVICE_NOT_MOUNTED,  /* no mount holds the path */
+        DEVICE_UNRESOLVABLE, /* there may be one, but the way to it is not visible from here */
+} DeviceStatus;
+
+typedef struct Device {
+        DeviceStatus status;
+        char *detail; /* why the status is not DEVICE_OK, or what the reader must know: which rows serve and
+                       * why, "loop0 writes through the page cache"; NULL when there is nothing to say */
+        char *mount_point, *filesystem, *mount_source, *mount_root, *mount_options, *super_options;
+        char fs_uuid[64];
+        DeviceNode *nodes; /* the whole stack, tops first, each after its parent */
+        size_t n_nodes;
+
+        /* The judged row: usually one name. Several: a file system on several devices, or the leaves that
+         * serve in place of an untimed, disabled or blind top. */
+        char name[DEVICE_NAME_SIZE]; /* its name for people and JSON: the row's name, or the first of several
+                                      * joined with "+" as far as they fit */
+        uint32_t major, minor;
+        size_t *rows; /* indexes into nodes */
+        size_t n_rows;
+        bool leaves_serve; /* the rows are leaves, not the top */
+} Device;
+
+/* Finds the device of PATH, which must be absolute and resolved (no symbolic links), in
+ * ROOTS->procfs/self/mountinfo by the longest, last-mounted match. PATH_DEV is what stat() of the path said
+ * (0 when not known); it serves only where no mount matches, as in a chroot whose root is not a mount.
+ * OVERRIDE names the device instead ("sdb", "/dev/sdb", "dm-3", "mapper/x"); NULL or "auto" finds it.
+ *
+ * Always gives a Device, honest about what it could not find (status, detail). Returns 0, -ENOMEM, or the
+ * error of reading mountinfo. Owned by the caller, device_free(). */
+int device_resolve(const DeviceRoots *roots, const char *path, dev_t path_dev, const char *override,
+                   Device **ret);
+Device *device_free(Device *device);
+void device_freep(Device **device);
+
+/* A deep copy, for what outlives its target (a run's evidence). 0 or -ENOMEM. */
+int device_copy(const Device *device, Device **ret);
+
+/* Whether two devices meet on a disk: runs on them must not overlap. True as well when either is unknown
+ * but their mounts' sources are the same. */
+bool device_shares_disk(const Device *a, const Device *b);
+
+/* Whether the same rows would be judged: the same names and numbers in the same order. */
+bool device_same_rows(const Device *a, const Device *b);
+
+/* The names of the judged rows, for sampler_new(): fills NAMES with pointers into DEVICE, returns how many
+ * (at most MAX). */
+size_t device_row_names(const Device *device, const char **names, size_t max);

@@ -1,0 +1,70 @@
+/* What is kept: the ring of samples of each target, and past runs. Knows base and iostat's types.
+ *
+ * Both live in the state directory and survive kill -9 at any moment with at most the sample being taken
+ * lost. Nothing is synced: it runs on the event loop. A file that is not ours, of another version or damaged
+ * is set aside with the suffix ".damaged" (one is kept), and the caller is told. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tierprobe/iostat.h"
+
+/* ---- ring of samples ---- */
+
+typedef struct Ring Ring;
+
+typedef struct RingRecord {
+        uint64_t seq; /* from 1, never reused while the file lives */
+        Snapshot snapshot;
+        char device[32]; /* Device.name, cut */
+        char run_id[24]; /* the run under way when the sample was taken; empty: none */
+} RingRecord;
+
+/* Opens or makes the ring file NAME below DIR_FD for CAPACITY records (2..10,000,000). A file of another
+ * capacity keeps its newest records. RET_DAMAGED (may be NULL) says whether one was set aside.
+ * Records are fixed-size with a checksum each, read and written with pread/pwrite: no mapping, so a full or
+ * broken disk is an error code and not a signal, and resident memory stays small. Returns 0 or negative
+ * errno. */
+int ring_open(Ring **ret, int dir_fd, const char *name, uint64_t capacity, bool *ret_damaged);
+Ring *ring_free(Ring *ring);
+void ring_freep(Ring **ring);
+
+/* Appends; RECORD->seq is set. A failed write (disk full) returns its errno and uses up the number: the hole
+ * reads as -ENODATA. */
+int ring_append(Ring *ring, RingRecord *record);
+
+uint64_t ring_capacity(const Ring *ring);
+uint64_t ring_first_seq(const Ring *ring); /* oldest kept; equals ring_next_seq() when empty */
+uint64_t ring_next_seq(const Ring *ring);
+
+/* Reads one record. 0, -ENOENT (not kept, or not yet), -ENODATA (damaged or never written). */
+int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret);
+
+/* Reads the record and its predecessor and computes the interval. *RET_GAP is GAP_NONE when RET_DELTA holds
+ * one. Returns as ring_read() for the record itself. */
+int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_delta, Gap *ret_gap);
+
+/* ---- past runs ---- */
+
+typedef struct RunStore RunStore;
+
+/* Opens the folder NAME below DIR_FD (made with mode 0750) that holds one file ID.json a run, at most
+ * MAX_RUNS; the oldest by id go first. Ids are [0-9A-Za-z-], at most 23 characters. 0 or negative errno. */
+int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs);
+RunStore *run_store_free(RunStore *store);
+void run_store_freep(RunStore **store);
+
+/* Keeps TEXT (bounded by 16 MiB) under ID, in place of what was there; atomic. */
+int run_store_put(RunStore *store, const char *id, const char *text, size_t size);
+
+/* Reads it back. 0, -ENOENT, -EINVAL for an id that cannot be one, or another errno. Owned by the caller. */
+int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size);
+
+/* Sets a document aside as ID.json.damaged. */
+int run_store_set_aside(RunStore *store, const char *id);
+
+/* The ids kept, newest first. */
+size_t run_store_count(const RunStore *store);
+const char *run_store_id(const RunStore *store, size_t index);

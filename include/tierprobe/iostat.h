@@ -1,0 +1,138 @@
+/* Counters to rates: the kernel's block statistics, their differences and iostat's extended columns.
+ * Knows base. See Documentation/admin-guide/iostats.rst of the kernel for the fields. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DEVICE_NAME_SIZE 64 /* the kernel's DISK_NAME_LEN is 32; a partition adds digits */
+#define SECTOR_BYTES 512    /* in block statistics always, whatever the device's own sector is */
+
+/* ---- counters: one row as the kernel prints it ---- */
+
+/* Operations, merges and sectors are 64 bit in the kernel and do not wrap; milliseconds are printed as 32
+ * bit and do (genhd.c casts them to unsigned int). */
+typedef struct Counters {
+        uint64_t r_ios, r_merges, r_sectors;
+        uint64_t w_ios, w_merges, w_sectors;
+        uint64_t d_ios, d_merges, d_sectors;
+        uint64_t f_ios;
+        uint32_t r_ms, w_ms, d_ms, f_ms;
+        uint32_t io_ms;    /* time with at least one request in flight */
+        uint32_t queue_ms; /* sum over requests of the time in flight */
+        int32_t in_flight; /* the kernel's accounting can go below zero: such a row is suspect */
+        uint32_t n_fields; /* statistics fields present: 11, 15 (discards) or 17 (flushes) */
+} Counters;
+
+/* Parses the statistics fields of one row, i.e. the whole of a `/sys/.../stat` file, or what follows the
+ * name in a diskstats line. TEXT need not be terminated. 11 to 14 fields count as 11, 15 and 16 as 15, 17
+ * and more as 17. Returns 0 or -EINVAL (too few fields, no number, no fit). */
+int counters_parse(const char *text, size_t size, Counters *ret);
+
+typedef struct DiskstatsRow {
+        uint32_t major, minor;
+        char name[DEVICE_NAME_SIZE];
+        Counters counters;
+} DiskstatsRow;
+
+/* Parses one line of /proc/diskstats (without its newline). Returns 0 or -EINVAL; 7-field lines (partitions
+ * of kernels before 2.6.25) and the 2.4 layout are -EINVAL too, as sysstat skips them with -x. */
+int diskstats_parse_line(const char *line, size_t size, DiskstatsRow *ret);
+
+/* ---- snapshots: a row and when it was read ---- */
+
+/* Why two snapshots make no interval. The names are API (JSON, metrics). */
+typedef enum Gap {
+        GAP_NONE,
+        GAP_FIRST,      /* nothing before it */
+        GAP_ABSENT,     /* the row was not there */
+        GAP_RETURNED,   /* it was absent before: what happened meanwhile is unknown */
+        GAP_REPLACED,   /* the name now means another device (major:minor or diskseq changed) */
+        GAP_RESET,      /* a counter went back, and not by a 32-bit wrap */
+        GAP_SUSPENDED,  /* the machine slept: BOOTTIME and MONOTONIC moved apart */
+        GAP_CLOCK,      /* no time passed, or the record's time went back (another boot) */
+        GAP_UNREADABLE, /* the row could not be read or parsed */
+        _GAP_MAX,
+} Gap;
+
+const char *gap_to_string(Gap gap);
+
+typedef struct Snapshot {
+        uint64_t mono_ns;    /* CLOCK_MONOTONIC, middle of the read */
+        uint64_t boot_ns;    /* CLOCK_BOOTTIME at the same moment */
+        int64_t real_ns;     /* CLOCK_REALTIME: a label only */
+        uint64_t bracket_ns; /* how long the read took: twice the error of mono_ns */
+        uint64_t diskseq;    /* the kernel's number of this very disk; 0 where it has none */
+        uint32_t major, minor;
+        Gap gap; /* GAP_NONE, or why this read breaks the series: GAP_ABSENT, GAP_UNREADABLE, or, for a
+                  * sampler over several rows, what happened to one of them */
+        Counters counters;
+} Snapshot;
+
+/* ---- deltas: what happened between two snapshots ---- */
+
+typedef struct Delta {
+        uint64_t interval_ns;
+        uint64_t r_ios, r_merges, r_sectors, r_ms;
+        uint64_t w_ios, w_merges, w_sectors, w_ms;
+        uint64_t d_ios, d_merges, d_sectors, d_ms;
+        uint64_t f_ios, f_ms;
+        uint64_t io_ms, queue_ms;
+        int32_t in_flight; /* at the end */
+        bool has_discards, has_flushes;
+        bool in_flight_suspect; /* negative or >= 2^31: aqu-sz and util cannot be trusted */
+} Delta;
+
+/* Computes CURRENT - PREVIOUS (PREVIOUS may be NULL). Returns GAP_NONE and fills RET, or the reason why
+ * there is no interval; RET is then untouched. Nothing is ever clamped. A millisecond field that went back
+ * is a wrap only when the old value was >= 2^31 and the difference modulo 2^32 is at most
+ * interval x max(in-flight, completions) + 1000 ms. */
+Gap delta_compute(const Snapshot *previous, const Snapshot *current, Delta *ret);
+
+/* ---- metrics: iostat's extended columns ---- */
+
+/* In the order and with the meaning of `iostat -x -o JSON` (sysstat 12.3.1 and later). A value that cannot
+ * be known is NAN: an await without completions, a discard column of a kernel without discards. */
+typedef struct Metrics {
+        double r_s, w_s, d_s, f_s;
+        double rkb_s, wkb_s, dkb_s;
+        double rrqm_s, wrqm_s, drqm_s;
+        double rrqm_pc, wrqm_pc, drqm_pc;
+        double r_await, w_await, d_await, f_await;
+        double rareq_sz, wareq_sz, dareq_sz;
+        double aqu_sz, util;
+} Metrics;
+
+void metrics_from_delta(const Delta *delta, Metrics *ret);
+
+typedef struct MetricColumn {
+        const char *key;    /* iostat's JSON key: "w/s", "wkB/s", "wrqm", "aqu-sz", "util" */
+        const char *header; /* iostat's text header: "w/s", "wkB/s", "%wrqm", "aqu-sz", "%util" */
+        size_t offset;      /* of the double in Metrics */
+} MetricColumn;
+
+#define N_METRIC_COLUMNS 22
+extern const MetricColumn metric_columns[N_METRIC_COLUMNS]; /* in JSON order */
+
+static inline double metric_value(const Metrics *metrics, const MetricColumn *column)
+{
+        return *(const double *) (const void *) ((const char *) metrics + column->offset);
+}
+
+/* ---- sampler: reads the rows of one device ---- */
+
+typedef struct Sampler Sampler;
+
+/* Makes a sampler of N_NAMES (1..64) kernel names ("sdb", "nvme0n1p1", "dm-3"); with several, the snapshot
+ * is their sum (a file system on several devices), and what breaks the series of one breaks the sum's.
+ * PROCFS and SYSFS are the roots ("/proc", "/sys"). Reads `SYSFS/class/block/NAME/stat`, where that is
+ * missing `SYSFS/block/NAME/stat`, where there is none the row of `PROCFS/diskstats`.
+ * Returns 0, -EINVAL (no or too many names, a name too long or with a slash but for "!"), -ENOMEM. */
+int sampler_new(Sampler **ret, const char *procfs, const char *sysfs, const char *const *names,
+                size_t n_names);
+Sampler *sampler_free(Sampler *sampler);
+void sampler_freep(Sampler **sampler);
+
+/* Takes one snapshot. Never fails: what is wrong is in ret->gap. Does not block on the device. */
+void sampler_read(Sampler *sampler, Snapshot *ret);

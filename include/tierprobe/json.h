@@ -1,0 +1,38 @@
+/* Documents out (and run records back in): the only room that knows jansson, with the capture reader.
+ *
+ * Every function that makes a document returns a new jansson reference, or NULL when out of memory. Numbers
+ * that are NAN become null. Texts that are not UTF-8 (a mount point may be anything) are made so: each bad
+ * byte becomes U+FFFD. */
+#pragma once
+
+#include <jansson.h>
+
+#include "tierprobe/record.h"
+#include "tierprobe/service.h"
+
+#define JSON_SCHEMA 1
+#define JSON_TEXT_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
+
+json_t *json_number_or_null(double value);
+json_t *json_text(const char *text);          /* NULL becomes null */
+json_t *json_time_or_null(int64_t real_ns);   /* 0 and SCHEDULE_NEVER become null */
+json_t *json_reasons(const Reasons *reasons); /* [{"code", "detail"}] */
+json_t *json_criteria(const Judgement *judgement);
+json_t *json_metrics(const Metrics *metrics); /* iostat's keys in iostat's order */
+json_t *json_device(const Device *device);    /* NULL becomes null; with the whole stack */
+json_t *json_limits(const Limits *limits);
+
+/* SAMPLE: RECORD with the interval that ends at it; DELTA is read only when GAP is GAP_NONE. */
+json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap);
+
+/* RUN; with EVIDENCE also samples of the window, slowest writes, kernel, equivalent command. */
+json_t *json_run(const RunRecord *run, bool evidence);
+
+/* Reads back what json_run() made (evidence is skipped). -EINVAL with a sentence in ERROR of ERROR_SIZE
+ * bytes. */
+int run_record_from_json(const char *text, size_t size, RunRecord **ret, char *error, size_t error_size);
+
+json_t *json_status(const Service *service);
+
+/* Serialises for output: compact, newline at the end. Owned by the caller. NULL when out of memory. */
+char *json_document(json_t *document, size_t *ret_size);

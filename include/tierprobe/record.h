@@ -1,0 +1,83 @@
+/* What is known of one run, from queued to kept: the RUN of the API as a plain struct.
+ *
+ * Knows device, iostat, probe and verdict types. Filled by run, printed by json and cli, kept by history. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tierprobe/device.h"
+#include "tierprobe/iostat.h"
+#include "tierprobe/probe.h"
+#include "tierprobe/verdict.h"
+
+#define RUN_ID_SIZE 24 /* "20261130T131405-7f3a9c": sorts by time; [0-9A-Za-z-] only */
+#define NAME_SIZE 64   /* of a target or profile: [A-Za-z0-9_.-], not starting with "." */
+
+typedef enum RunTrigger { TRIGGER_MANUAL, TRIGGER_SCHEDULE, TRIGGER_START, _TRIGGER_MAX } RunTrigger;
+typedef enum RunState {
+        RUN_QUEUED,
+        RUN_RUNNING,
+        RUN_FINISHED, /* judged, whatever the verdict */
+        RUN_ABORTED,
+        RUN_FAILED, /* could not start, or not be carried through */
+        _RUN_STATE_MAX,
+} RunState;
+
+const char *run_trigger_to_string(RunTrigger trigger);
+int run_trigger_from_string(const char *text, RunTrigger *ret);
+const char *run_state_to_string(RunState state);
+int run_state_from_string(const char *text, RunState *ret);
+
+static inline bool run_state_ended(RunState state)
+{
+        return state == RUN_FINISHED || state == RUN_ABORTED || state == RUN_FAILED;
+}
+
+/* Milliseconds; NAN when no write completed. */
+typedef struct LatencySummary {
+        double mean, p50, p90, p99, p99_9, max;
+} LatencySummary;
+
+void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *ret);
+
+typedef struct RunRecord {
+        char id[RUN_ID_SIZE];
+        char target[NAME_SIZE];
+        char profile[NAME_SIZE];
+        char *path;
+        bool certifying;
+        RunTrigger trigger;
+        RunState state;
+        int64_t queued_real_ns, started_real_ns, finished_real_ns; /* 0: not yet */
+        uint64_t elapsed_ns;
+
+        uint64_t block_size, count; /* count: blocks each stream writes */
+        unsigned streams;
+        ProbePattern pattern;
+        uint64_t max_duration_ns; /* 0: no limit */
+        uint64_t bytes_total, bytes_written;
+
+        Limits limits;
+        Judgement judgement; /* verdict is VERDICT_NEVER_RUN until the run ends */
+        LatencySummary latency;
+        bool has_latency;
+        uint64_t stalled_ns; /* while running: how long the oldest write has been outstanding, if past the
+                                limit */
+
+        Device *device; /* NULL when none was found */
+
+        /* Evidence. */
+        Snapshot *samples; /* the window's snapshots, see RunFacts */
+        size_t n_samples;
+        bool first_is_tick, last_is_tick;
+        ProbeSlowWrite slowest[PROBE_N_SLOWEST];
+        size_t n_slowest;
+        double background_write_mb_per_s;             /* NAN unknown */
+        char kernel[128], hostname[128], version[32]; /* of tierprobe */
+} RunRecord;
+
+int run_record_new(RunRecord **ret);
+RunRecord *run_record_free(RunRecord *record);
+void run_record_freep(RunRecord **record);
