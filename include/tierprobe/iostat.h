@@ -128,11 +128,12 @@ static inline double metric_value(const Metrics *metrics, const MetricColumn *co
 
 typedef struct Sampler Sampler;
 
-/* Makes a sampler of N_NAMES (1..64) kernel names ("sdb", "nvme0n1p1", "dm-3"); with several, the snapshot
- * is their sum (a file system on several devices), and what breaks the series of one breaks the sum's.
- * PROCFS and SYSFS are the roots ("/proc", "/sys"). Reads `SYSFS/class/block/NAME/stat`, where that is
- * missing `SYSFS/block/NAME/stat`, where there is none the row of `PROCFS/diskstats`.
- * Returns 0, -EINVAL (no or too many names, a name too long or with a slash but for "!"), -ENOMEM. */
+/* Makes a sampler of N_NAMES (1..64) kernel names as /sys spells them ("sdb", "nvme0n1p1", "dm-3",
+ * "cciss!c0d0"); with several, the snapshot is their sum (a file system on several devices), and what breaks
+ * the series of one since the last read breaks the sum's. PROCFS and SYSFS are the roots ("/proc", "/sys").
+ * Reads `SYSFS/class/block/NAME/stat`, where that is missing `SYSFS/block/NAME/stat`, where there is none the
+ * row of `PROCFS/diskstats`. Of a sum, major, minor and diskseq are those of the first row.
+ * Returns 0, -EINVAL (no or too many names, a name too long or with a slash), -ENOMEM. */
 int sampler_new(Sampler **ret, const char *procfs, const char *sysfs, const char *const *names,
                 size_t n_names);
 Sampler *sampler_free(Sampler *sampler);

@@ -106,11 +106,12 @@ static void test_columns(void **state)
                 "r/s w/s d/s f/s rkB/s wkB/s dkB/s rrqm/s wrqm/s drqm/s rrqm wrqm drqm r_await "
                 "w_await d_await f_await rareq-sz wareq-sz dareq-sz aqu-sz util ";
         char keys[sizeof order] = "";
+        size_t used = 0;
 
         (void) state;
         for (size_t c = 0; c < N_METRIC_COLUMNS; c++) {
-                strcat(keys, metric_columns[c].key);
-                strcat(keys, " ");
+                used += (size_t) snprintf(keys + used, sizeof keys - used, "%s ", metric_columns[c].key);
+                assert_true(used < sizeof keys);
                 assert_int_equal(metric_columns[c].offset, c * sizeof(double));
                 const char *header = metric_columns[c].header;
                 assert_string_equal(header + (header[0] == '%'), metric_columns[c].key);
