@@ -65,6 +65,10 @@ child_start(const char *name, pid_t parent, int socket, ChildMain child_main, vo
         reset_signals();
         if (keep_descriptors(socket) < 0 || chdir("/") < 0)
                 _exit(EXIT_FAILURE);
+        /* Nothing that may hang before the parent holds the pidfd. */
+        char begin;
+        if (recv(CHILD_SOCKET, &begin, 1, 0) != 1)
+                _exit(EXIT_FAILURE);
         child_main(CHILD_SOCKET, userdata);
 }
 
@@ -86,6 +90,48 @@ static int fork_child(const char *name, int socket, ChildMain child_main, void *
         return r;
 }
 
+static int start_child(Child *child, const char *name, ChildMain child_main, void *userdata)
+{
+        int pair[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        _cleanup_close_ int ours = pair[0];
+        _cleanup_close_ int theirs = pair[1];
+
+        int r = fork_child(name, theirs, child_main, userdata, &child->pid);
+        if (r < 0)
+                return r;
+        child->pidfd = pidfd_open(child->pid, 0);
+        if (child->pidfd < 0) {
+                /* No descriptors left. The child waits to be told to begin: it dies at once. */
+                r = -errno;
+                (void) kill(child->pid, SIGKILL);
+                (void) waitpid(child->pid, NULL, 0);
+                return r;
+        }
+        (void) send(ours, "", 1, MSG_NOSIGNAL);
+        child->socket = TAKE_FD(ours);
+        return 0;
+}
+
+int child_spawn(const char *name, ChildMain child_main, void *userdata, Child **ret)
+{
+        (void) child_reap_abandoned();
+
+        Child *child = calloc(1, sizeof *child);
+        if (!child)
+                return -ENOMEM;
+        child->pidfd = child->socket = -1;
+        int r = start_child(child, name, child_main, userdata);
+        if (r < 0) {
+                (void) child_free(child);
+                return r;
+        }
+        *ret = child;
+        return 0;
+}
+
 Child *child_free(Child *child)
 {
         if (!child)
@@ -94,41 +140,6 @@ Child *child_free(Child *child)
         close_fdp(&child->pidfd);
         free(child);
         return NULL;
-}
-
-static void child_freep(Child **child)
-{
-        (void) child_free(*child);
-}
-
-int child_spawn(const char *name, ChildMain child_main, void *userdata, Child **ret)
-{
-        int pair[2];
-
-        (void) child_reap_abandoned();
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        _cleanup_close_ int ours = pair[0];
-        _cleanup_close_ int theirs = pair[1];
-        _cleanup_(child_freep) Child *child = calloc(1, sizeof *child);
-        if (!child)
-                return -ENOMEM;
-        child->pidfd = child->socket = -1;
-
-        int r = fork_child(name, theirs, child_main, userdata, &child->pid);
-        if (r < 0)
-                return r;
-        child->pidfd = pidfd_open(child->pid, 0);
-        if (child->pidfd < 0) {
-                /* It has done nothing yet that could hold it: waiting is short. */
-                r = -errno;
-                (void) kill(child->pid, SIGKILL);
-                (void) waitpid(child->pid, NULL, 0);
-                return r;
-        }
-        child->socket = TAKE_FD(ours);
-        *ret = TAKE_PTR(child);
-        return 0;
 }
 
 void child_kill(Child *child)
