@@ -1,22 +1,16 @@
-/* /status: the whole daemon as a poller sees it, from memory and the newest record of each ring. */
+/* /status: the whole daemon as a poller sees it, from memory alone. */
 
 #include "build.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
 
-/* The newest sample; null when there is none yet, or its record cannot be read. */
-static json_t *newest_sample(const Ring *ring)
+/* The newest sample; null when there is none yet. */
+static json_t *newest_sample(const TargetView *view)
 {
-        RingRecord record;
-        Delta delta;
-        Gap gap = GAP_NONE;
-
-        if (!ring || ring_first_seq(ring) >= ring_next_seq(ring))
+        if (!view->sample || view->sample_gap == GAP_FIRST)
                 return json_null();
-        if (ring_read_delta(ring, ring_next_seq(ring) - 1, &record, &delta, &gap) < 0 || gap == GAP_FIRST)
-                return json_null();
-        return json_sample(&record, &delta, gap);
+        return json_sample(view->sample, view->sample_delta, view->sample_gap);
 }
 
 static const char *target_state_name(RunState state)
@@ -51,20 +45,20 @@ static json_t *target(const TargetView *view)
 {
         static const Reasons no_reasons;
 
-        return OBJECT(
-                { "name", json_text(view->name) }, { "path", json_text(view->path) },
-                { "state", json_text(target_state_name(view->state)) },
-                { "verdict", json_text(verdict_to_string(view->verdict)) },
-                { "reasons", json_reasons(view->reasons ? view->reasons : &no_reasons) },
-                { "age_s", json_number_or_null(view->age_s) }, { "stale", json_boolean(view->stale) },
-                { "next_run_at", json_time_or_null(view->next_run_real_ns) },
-                { "device", json_device(view->device) }, { "last_run", run_or_null(view->last_run) },
-                { "current_run", run_or_null(view->current_run) }, { "sample", newest_sample(view->ring) },
-                /* Beyond the contract's fields, which stand first. */
-                { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
-                { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
-                { "runs_ended", counts_by_verdict(view->runs_ended) },
-                { "test_written_bytes", json_u64(view->test_written_bytes) });
+        return OBJECT({ "name", json_text(view->name) }, { "path", json_text(view->path) },
+                      { "state", json_text(target_state_name(view->state)) },
+                      { "verdict", json_text(verdict_to_string(view->verdict)) },
+                      { "reasons", json_reasons(view->reasons ? view->reasons : &no_reasons) },
+                      { "age_s", json_number_or_null(view->age_s) }, { "stale", json_boolean(view->stale) },
+                      { "next_run_at", json_time_or_null(view->next_run_real_ns) },
+                      { "device", json_device(view->device) }, { "last_run", run_or_null(view->last_run) },
+                      { "current_run", run_or_null(view->current_run) }, { "sample", newest_sample(view) },
+                      /* Beyond the contract's fields, which stand first. */
+                      { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
+                      { "samples_missed", json_u64(view->samples_missed) },
+                      { "gaps", counts_by_gap(view->gaps) },
+                      { "runs_ended", counts_by_verdict(view->runs_ended) },
+                      { "test_written_bytes", json_u64(view->test_written_bytes) });
 }
 
 static json_t *targets(const Service *service, size_t n)
