@@ -13,6 +13,9 @@
 
 /* ---- ring of samples ---- */
 
+#define RING_CAPACITY_MIN 2
+#define RING_CAPACITY_MAX 10000000
+
 typedef struct Ring Ring;
 
 typedef struct RingRecord {
