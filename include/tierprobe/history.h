@@ -26,10 +26,14 @@ typedef struct RingRecord {
 } RingRecord;
 
 /* Opens or makes the ring file NAME below DIR_FD for CAPACITY records (2..10,000,000). A file of another
- * capacity keeps its newest records. RET_DAMAGED (may be NULL) says whether one was set aside.
+ * capacity keeps its newest records; when there is no space to rewrite it, it keeps its capacity too, see
+ * ring_capacity(). RET_DAMAGED (may be NULL) says whether one was set aside. A lock that a process has, and
+ * its children do not inherit, makes sure of one writer: -EBUSY when another process has the ring open.
+ * Within one process a ring must be freed before it is opened again.
+ *
  * Records are fixed-size with a checksum each, read and written with pread/pwrite: no mapping, so a full or
- * broken disk is an error code and not a signal, and resident memory stays small. Returns 0 or negative
- * errno. */
+ * broken disk is an error code and not a signal, and resident memory stays small. Opening reads less than
+ * 1 MiB. Returns 0 or negative errno. */
 int ring_open(Ring **ret, int dir_fd, const char *name, uint64_t capacity, bool *ret_damaged);
 Ring *ring_free(Ring *ring);
 void ring_freep(Ring **ring);
@@ -46,7 +50,8 @@ uint64_t ring_next_seq(const Ring *ring);
 int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret);
 
 /* Reads the record and its predecessor and computes the interval. *RET_GAP is GAP_NONE when RET_DELTA holds
- * one. Returns as ring_read() for the record itself. */
+ * one; GAP_FIRST as well after a hole, GAP_REPLACED as well when the device's name changed. Returns as
+ * ring_read() for the record itself. */
 int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_delta, Gap *ret_gap);
 
 /* ---- past runs ---- */
