@@ -58,21 +58,28 @@ int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_
 
 typedef struct RunStore RunStore;
 
+#define RUN_STORE_MAX_BYTES (UINT64_C(16) << 20)
+
 /* Opens the folder NAME below DIR_FD (made with mode 0750) that holds one file ID.json a run, at most
- * MAX_RUNS; the oldest by id go first. Ids are [0-9A-Za-z-], at most 23 characters. 0 or negative errno. */
+ * MAX_RUNS (1..1,000,000); the oldest by id go first. Ids are [0-9A-Za-z-], 1 to 23 characters. Files of
+ * other names are left alone. 0, -ENOTDIR (something else is there), or another negative errno. */
 int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs);
 RunStore *run_store_free(RunStore *store);
 void run_store_freep(RunStore **store);
 
-/* Keeps TEXT (bounded by 16 MiB) under ID, in place of what was there; atomic. */
+/* Keeps TEXT under ID, in place of what was there; atomic. The one put is never the one that goes for it,
+ * even when a clock set back makes it the oldest. 0, -EINVAL for an id that cannot be one, -EFBIG beyond
+ * RUN_STORE_MAX_BYTES, or another errno; what was there before is then still there. */
 int run_store_put(RunStore *store, const char *id, const char *text, size_t size);
 
-/* Reads it back. 0, -ENOENT, -EINVAL for an id that cannot be one, or another errno. Owned by the caller. */
+/* Reads it back, NUL-terminated. 0, -ENOENT, -EINVAL for an id that cannot be one, -EFBIG, or another errno.
+ * Owned by the caller. */
 int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size);
 
-/* Sets a document aside as ID.json.damaged. */
+/* Sets a document aside as ID.json.damaged, in place of one that was set aside before. Indexes above its
+ * own move down by one. 0, -ENOENT, -EINVAL, or another errno. */
 int run_store_set_aside(RunStore *store, const char *id);
 
-/* The ids kept, newest first. */
+/* The ids kept, newest (greatest) first; NULL past the end. */
 size_t run_store_count(const RunStore *store);
 const char *run_store_id(const RunStore *store, size_t index);
