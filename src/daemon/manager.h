@@ -123,6 +123,9 @@ void target_take_facts(Target *target, const PathFacts *facts);
 /* Opens the ring anew after its capacity has changed. */
 void target_reopen_ring(Target *target);
 
+/* Since when it has been sampled, as far as that is kept, or else since this start. */
+int64_t target_known_since_real_ns(const Target *target);
+
 /* Takes the sample that is due. */
 void target_tick(Target *target);
 

@@ -42,6 +42,16 @@ void target_reopen_ring(Target *target)
         target->ring_failed = r < 0;
 }
 
+int64_t target_known_since_real_ns(const Target *target)
+{
+        RingRecord oldest;
+
+        if (target->ring && ring_read(target->ring, ring_first_seq(target->ring), &oldest) >= 0 &&
+            oldest.snapshot.real_ns < target->manager->started_real_ns)
+                return oldest.snapshot.real_ns;
+        return target->manager->started_real_ns;
+}
+
 int target_new(Manager *manager, const TargetConfig *config, Target **ret)
 {
         _cleanup_(target_freep) Target *target = calloc(1, sizeof *target);

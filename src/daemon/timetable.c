@@ -40,9 +40,12 @@ void timetable_plan(Target *target)
         Manager *manager = target->manager;
         const RunRecord *last = target->last_run;
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        int64_t last_ns = !last ? 0 : last->started_real_ns ? last->started_real_ns : last->queued_real_ns;
-        uint64_t seed = schedule_seed(target->config->name,
-                                      (uint64_t) (last_ns ? last_ns : manager->started_real_ns));
+        /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
+         * installation. Not one after this start, or a daemon restarted every day would never test. */
+        int64_t last_ns = !last                   ? target_known_since_real_ns(target)
+                          : last->started_real_ns ? last->started_real_ns
+                                                  : last->queued_real_ns;
+        uint64_t seed = schedule_seed(target->config->name, (uint64_t) last_ns);
 
         target->next_run_real_ns = schedule_next(&manager->config->schedule, last_ns, now_ns, seed);
         target->schedule_timer = sd_event_source_disable_unref(target->schedule_timer);
