@@ -16,6 +16,8 @@ static const char *device_status_name(DeviceStatus status)
                 return "not_mounted";
         case DEVICE_UNRESOLVABLE:
                 return "unresolvable";
+        case _DEVICE_STATUS_MAX:
+                break;
         }
         return NULL;
 }
