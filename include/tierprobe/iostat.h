@@ -27,7 +27,8 @@ typedef struct Counters {
 
 /* Parses the statistics fields of one row, i.e. the whole of a `/sys/.../stat` file, or what follows the
  * name in a diskstats line. TEXT need not be terminated. 11 to 14 fields count as 11, 15 and 16 as 15, 17
- * and more as 17. Returns 0 or -EINVAL (too few fields, no number, no fit). */
+ * and more as 17, where what follows the 17th is not looked at. Milliseconds of more than 32 bit (lxcfs) are
+ * taken modulo 2^32. Returns 0 or -EINVAL (too few fields, no number, no fit). */
 int counters_parse(const char *text, size_t size, Counters *ret);
 
 typedef struct DiskstatsRow {
@@ -81,19 +82,22 @@ typedef struct Delta {
         uint64_t io_ms, queue_ms;
         int32_t in_flight; /* at the end */
         bool has_discards, has_flushes;
-        bool in_flight_suspect; /* negative or >= 2^31: aqu-sz and util cannot be trusted */
+        bool in_flight_suspect; /* negative or >= 2^31 at either end: aqu-sz and util cannot be trusted */
 } Delta;
 
 /* Computes CURRENT - PREVIOUS (PREVIOUS may be NULL). Returns GAP_NONE and fills RET, or the reason why
  * there is no interval; RET is then untouched. Nothing is ever clamped. A millisecond field that went back
  * is a wrap only when the old value was >= 2^31 and the difference modulo 2^32 is at most
- * interval x max(in-flight, completions) + 1000 ms. */
+ * interval x (in-flight + completions) + 1000 ms; completions are the field's own (writes for the writes'
+ * time), for the two fields of the whole queue all of them. The clocks make no interval when either stood
+ * still or went back, or BOOTTIME moved more than 1 ms further than MONOTONIC (suspend). */
 Gap delta_compute(const Snapshot *previous, const Snapshot *current, Delta *ret);
 
 /* ---- metrics: iostat's extended columns ---- */
 
 /* In the order and with the meaning of `iostat -x -o JSON` (sysstat 12.3.1 and later). A value that cannot
- * be known is NAN: an await without completions, a discard column of a kernel without discards. */
+ * be known is NAN: an await or a size without completions, a part of merged requests where there were none,
+ * a discard column of a kernel without discards. iostat prints 0.00 for all of these. */
 typedef struct Metrics {
         double r_s, w_s, d_s, f_s;
         double rkb_s, wkb_s, dkb_s;
@@ -124,11 +128,12 @@ static inline double metric_value(const Metrics *metrics, const MetricColumn *co
 
 typedef struct Sampler Sampler;
 
-/* Makes a sampler of N_NAMES (1..64) kernel names ("sdb", "nvme0n1p1", "dm-3"); with several, the snapshot
- * is their sum (a file system on several devices), and what breaks the series of one breaks the sum's.
- * PROCFS and SYSFS are the roots ("/proc", "/sys"). Reads `SYSFS/class/block/NAME/stat`, where that is
- * missing `SYSFS/block/NAME/stat`, where there is none the row of `PROCFS/diskstats`.
- * Returns 0, -EINVAL (no or too many names, a name too long or with a slash but for "!"), -ENOMEM. */
+/* Makes a sampler of N_NAMES (1..64) kernel names as /sys spells them ("sdb", "nvme0n1p1", "dm-3",
+ * "cciss!c0d0"); with several, the snapshot is their sum (a file system on several devices), and what breaks
+ * the series of one since the last read breaks the sum's. PROCFS and SYSFS are the roots ("/proc", "/sys").
+ * Reads `SYSFS/class/block/NAME/stat`, where that is missing `SYSFS/block/NAME/stat`, where there is none the
+ * row of `PROCFS/diskstats`. Of a sum, major, minor and diskseq are those of the first row.
+ * Returns 0, -EINVAL (no or too many names, a name too long or with a slash), -ENOMEM. */
 int sampler_new(Sampler **ret, const char *procfs, const char *sysfs, const char *const *names,
                 size_t n_names);
 Sampler *sampler_free(Sampler *sampler);
