@@ -18,23 +18,26 @@
 #define CONFIG_MAX_TARGETS 64
 #define CONFIG_MAX_PROFILES 32
 #define CONFIG_MAX_LISTEN 16
+#define CONFIG_MAX_FAULTS 20
+#define CONFIG_MAX_FILE_BYTES (UINT64_C(1) << 20)
+#define CONFIG_MAX_DROP_INS 256
 
 /* Where a value came from, for messages: "FILE:LINE", "--path". */
 typedef char ConfigOrigin[320];
 
 typedef struct Profile {
         char name[NAME_SIZE];
-        bool certifying;
+        bool certifying; /* exactly the documented procedure: profile_is_procedure() */
         uint64_t block_size, count;
         unsigned streams;
         ProbePattern pattern;
-        uint64_t duration_ns; /* > 0: writes for so long, whatever count says */
-        ConfigOrigin origin;
+        uint64_t duration_ns; /* > 0: writes for so long; a file then starts anew after count blocks */
+        ConfigOrigin origin;  /* of its section; "built in" */
 } Profile;
 
 typedef struct TargetConfig {
         char name[NAME_SIZE];
-        char *path;          /* absolute */
+        char *path;          /* absolute, UTF-8, no control characters, no "." parts or doubled slashes */
         char *device;        /* "auto" or a device's name */
         ConfigOrigin origin; /* of path */
 } TargetConfig;
@@ -49,9 +52,10 @@ typedef struct GuardRules {
 } GuardRules;
 
 typedef struct Config {
-        char *listen[CONFIG_MAX_LISTEN]; /* "ADDR:PORT", "[ADDR]:PORT", "unix:/path" */
+        char *listen[CONFIG_MAX_LISTEN]; /* "ADDR:PORT", "[ADDR]:PORT", "unix:/path": numeric, port 1..65535
+                                          */
         size_t n_listen;
-        char *allowed_hosts;                   /* space separated; NULL none */
+        char *allowed_hosts;                   /* lower case, separated by one space each; NULL none */
         char *token_file, *tls_cert, *tls_key; /* NULL: not set */
         uint64_t sample_interval_ns;           /* 100 ms .. 1 m */
         uint64_t history_ns;                   /* how long samples are kept */
@@ -66,20 +70,23 @@ typedef struct Config {
 
 /* What the command line says; NULL: not given. It wins over files. */
 typedef struct ConfigOptions {
-        const char *file; /* NULL: CONFIG_FILE_DEFAULT, which may be missing */
-        const char *path; /* one target named "cache" in place of the files' targets */
-        const char *listen;
+        const char *file;   /* NULL: CONFIG_FILE_DEFAULT, which may be missing when there is a path */
+        const char *path;   /* one target named "cache" in place of the files' targets; made absolute */
+        const char *listen; /* in place of the files' addresses; several separated by commas or spaces */
 } ConfigOptions;
 
-/* Reads the file, its drop-ins (FILE.d/NAME.conf in the order of their names; a later one wins), and the
- * options on top; fills in defaults and checks everything that can be checked without touching a path.
+/* Reads the file, its drop-ins (FILE.d/NAME.conf in the order of their names), and the options on top; fills
+ * in defaults and checks everything that can be checked without touching a path. A later file wins key by
+ * key; within one file a key (but for listen) and a named section may stand only once.
  *
- * Returns 0, -EINVAL with one line in RET_ERROR for each fault found, each of the form "FILE:LINE: what is
- * wrong; what would be right" (owned by the caller, set only then), or another negative errno with the same
- * kind of text. Config is owned by the caller, config_free(). */
+ * Returns 0; -EINVAL with one line in RET_ERROR for each fault found (the first CONFIG_MAX_FAULTS), each of
+ * the form "FILE:LINE: what is wrong; what would be right"; -ENOENT and the errno of opening or reading with
+ * "FILE: ..."; -ENOMEM. RET_ERROR is set on failure only, then always (NULL when memory ran out), and owned
+ * by the caller. Config is owned by the caller, config_free(). */
 int config_load(const ConfigOptions *options, Config **ret, char **ret_error);
 
-/* The same for `tierprobe run`: only [limits], [guard] and [profile] matter, no target is needed. */
+/* The same for `tierprobe run`: only [limits], [guard] and [profile] matter, no target is needed, and the
+ * default file may be missing. */
 int config_load_without_targets(const ConfigOptions *options, Config **ret, char **ret_error);
 
 Config *config_free(Config *config);
@@ -91,3 +98,10 @@ void config_print(const Config *config, FILE *out);
 const Profile *config_find_profile(const Config *config, const char *name);
 const TargetConfig *config_find_target(const Config *config, const char *name);
 uint64_t profile_bytes(const Profile *profile); /* block_size x count x streams, saturating */
+
+/* Whether the parameters are those of the documented dd: 1 MiB, 10000 times, one stream, zeroes, no
+ * duration. */
+bool profile_is_procedure(const Profile *profile);
+
+/* How many samples a ring must hold for history_ns: 2..10,000,000. */
+uint64_t config_ring_capacity(const Config *config);

@@ -13,6 +13,9 @@
 
 /* ---- ring of samples ---- */
 
+#define RING_CAPACITY_MIN 2
+#define RING_CAPACITY_MAX 10000000
+
 typedef struct Ring Ring;
 
 typedef struct RingRecord {
@@ -23,10 +26,14 @@ typedef struct RingRecord {
 } RingRecord;
 
 /* Opens or makes the ring file NAME below DIR_FD for CAPACITY records (2..10,000,000). A file of another
- * capacity keeps its newest records. RET_DAMAGED (may be NULL) says whether one was set aside.
+ * capacity keeps its newest records; when there is no space to rewrite it, it keeps its capacity too, see
+ * ring_capacity(). RET_DAMAGED (may be NULL) says whether one was set aside. A lock that a process has, and
+ * its children do not inherit, makes sure of one writer: -EBUSY when another process has the ring open.
+ * Within one process a ring must be freed before it is opened again.
+ *
  * Records are fixed-size with a checksum each, read and written with pread/pwrite: no mapping, so a full or
- * broken disk is an error code and not a signal, and resident memory stays small. Returns 0 or negative
- * errno. */
+ * broken disk is an error code and not a signal, and resident memory stays small. Opening reads less than
+ * 1 MiB. Returns 0 or negative errno. */
 int ring_open(Ring **ret, int dir_fd, const char *name, uint64_t capacity, bool *ret_damaged);
 Ring *ring_free(Ring *ring);
 void ring_freep(Ring **ring);
@@ -43,28 +50,36 @@ uint64_t ring_next_seq(const Ring *ring);
 int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret);
 
 /* Reads the record and its predecessor and computes the interval. *RET_GAP is GAP_NONE when RET_DELTA holds
- * one. Returns as ring_read() for the record itself. */
+ * one; GAP_FIRST as well after a hole, GAP_REPLACED as well when the device's name changed. Returns as
+ * ring_read() for the record itself. */
 int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_delta, Gap *ret_gap);
 
 /* ---- past runs ---- */
 
 typedef struct RunStore RunStore;
 
+#define RUN_STORE_MAX_BYTES (UINT64_C(16) << 20)
+
 /* Opens the folder NAME below DIR_FD (made with mode 0750) that holds one file ID.json a run, at most
- * MAX_RUNS; the oldest by id go first. Ids are [0-9A-Za-z-], at most 23 characters. 0 or negative errno. */
+ * MAX_RUNS (1..1,000,000); the oldest by id go first. Ids are [0-9A-Za-z-], 1 to 23 characters. Files of
+ * other names are left alone. 0, -ENOTDIR (something else is there), or another negative errno. */
 int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs);
 RunStore *run_store_free(RunStore *store);
 void run_store_freep(RunStore **store);
 
-/* Keeps TEXT (bounded by 16 MiB) under ID, in place of what was there; atomic. */
+/* Keeps TEXT under ID, in place of what was there; atomic. The one put is never the one that goes for it,
+ * even when a clock set back makes it the oldest. 0, -EINVAL for an id that cannot be one, -EFBIG beyond
+ * RUN_STORE_MAX_BYTES, or another errno; what was there before is then still there. */
 int run_store_put(RunStore *store, const char *id, const char *text, size_t size);
 
-/* Reads it back. 0, -ENOENT, -EINVAL for an id that cannot be one, or another errno. Owned by the caller. */
+/* Reads it back, NUL-terminated. 0, -ENOENT, -EINVAL for an id that cannot be one, -EFBIG, or another errno.
+ * Owned by the caller. */
 int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size);
 
-/* Sets a document aside as ID.json.damaged. */
+/* Sets a document aside as ID.json.damaged, in place of one that was set aside before. Indexes above its
+ * own move down by one. 0, -ENOENT, -EINVAL, or another errno. */
 int run_store_set_aside(RunStore *store, const char *id);
 
-/* The ids kept, newest first. */
+/* The ids kept, newest (greatest) first; NULL past the end. */
 size_t run_store_count(const RunStore *store);
 const char *run_store_id(const RunStore *store, size_t index);

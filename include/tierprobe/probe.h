@@ -34,20 +34,24 @@ typedef struct ProbePlan {
         uint64_t min_free_bytes; /* what must stay free beside the test's own bytes */
         double min_free_ratio;   /* the same as a part of the file system (0..1); the larger counts */
         uint64_t wrap_bytes;     /* 0: each file grows to block_size x count. Else a stream starts anew with a
-                                  * fresh     file whenever its file has this many bytes (tests by duration) */
+                                  * fresh file before its file would pass this many bytes (tests by duration);
+                                  * twice as much must be free, since giving up a file takes time */
 } ProbePlan;
 
 typedef enum ProbeState {
         PROBE_PREPARING, /* children check the path and make their files */
         PROBE_READY,     /* all wait for probe_go(): read the counters, then call it */
         PROBE_WRITING,
-        PROBE_DONE, /* no stream writes any more, files still open: read the counters, then probe_release() */
+        PROBE_DONE, /* no stream writes any more, files still open: read the counters, then probe_release().
+                     * A failure while preparing, or probe_stop() before probe_go(), leads here as well */
         PROBE_CLOSING, /* files are being closed, which frees their space and may take seconds */
-        PROBE_GONE,    /* every child is reaped: nothing is left on the device */
+        PROBE_GONE,    /* every child is reaped: nothing is left on the device. Without DONE before it when
+                        * all were killed */
 } ProbeState;
 
-/* How a stream, and so the probe, ended. The first that is not PROBE_OK among the streams counts, except
- * that a PROBE_STOPPED never hides another. */
+/* How a stream, and so the probe, ended. The first in time that is not PROBE_OK among the streams counts,
+ * except that a PROBE_STOPPED never hides another; it stops the other streams. What a stream has finished
+ * stays so, even if its process is killed later. */
 typedef enum ProbeOutcome {
         PROBE_OK,
         PROBE_STOPPED,        /* by probe_stop() */
@@ -56,9 +60,9 @@ typedef enum ProbeOutcome {
         PROBE_SYMLINK,        /* the last part of the path is a symbolic link */
         PROBE_NOT_WRITABLE,   /* EACCES, EPERM, EROFS when the file was made */
         PROBE_DIRECT_REFUSED, /* O_DIRECT is not supported here */
-        PROBE_NO_SPACE,       /* before the test (too little free) or during it (ENOSPC, EDQUOT) */
-        PROBE_WRITE_ERROR,    /* a write failed; error holds its errno */
-        PROBE_INTERNAL,       /* no memory, fork failed: not the device's fault */
+        PROBE_NO_SPACE,       /* before the test (too little free) or during it (ENOSPC, EDQUOT, EFBIG) */
+        PROBE_WRITE_ERROR,    /* a write failed, or (EIO and the like) the making of the file; error: errno */
+        PROBE_INTERNAL,       /* no memory, a writer crashed: not the device's fault */
         _PROBE_OUTCOME_MAX,
 } ProbeOutcome;
 
@@ -78,9 +82,10 @@ typedef struct ProbeProgress {
         bool writing_failed;          /* it failed after writing began (not while preparing) */
         uint64_t bytes_written;       /* by completed writes, all streams */
         uint64_t blocks_written;
-        uint64_t oldest_write_ns; /* how long the oldest outstanding write call has lasted; 0: none */
-        uint64_t free_bytes;      /* of the file system when preparing ended; 0 when unknown */
-        uint64_t needed_bytes;    /* what had to be free, reserve included */
+        uint64_t oldest_write_ns; /* how long the oldest outstanding write call, or change to a fresh file,
+                                   * has lasted; 0: none */
+        uint64_t free_bytes;      /* of the file system while preparing; 0 when unknown */
+        uint64_t needed_bytes;    /* what had to be free, reserve included; 0 when unknown */
         dev_t path_dev;           /* st_dev of the directory, 0 when unknown */
         unsigned streams_writing, streams_done;
 } ProbeProgress;
@@ -91,9 +96,14 @@ typedef struct Probe Probe;
  * fork(); nothing runs then. The caller must not be multi-threaded. */
 int probe_new(const ProbePlan *plan, Probe **ret);
 
-/* Kills what still runs and forgets it: does not wait for a child that the kernel holds. */
+/* Kills what still runs and forgets it: does not wait for a child that the kernel holds. Such a child is
+ * reaped when the next one is made or forgotten, or by probe_reap_abandoned(). */
 Probe *probe_free(Probe *probe);
 void probe_freep(Probe **probe);
+
+/* Reaps what can be reaped of the children that probe_free() and path_inspection_free() left behind; returns
+ * how many the kernel still holds. Never blocks. */
+size_t probe_reap_abandoned(void);
 
 /* Readable whenever probe_process() has something to do: an epoll descriptor, owned by the probe. */
 int probe_get_fd(const Probe *probe);
@@ -103,9 +113,9 @@ ProbeState probe_process(Probe *probe);
 
 /* State changes by the caller; each does nothing in a state it does not fit. */
 void probe_go(Probe *probe);      /* READY -> WRITING */
-void probe_stop(Probe *probe);    /* ends after the writes under way: -> DONE with PROBE_STOPPED */
+void probe_stop(Probe *probe);    /* ends after the writes under way, or before any: -> DONE, PROBE_STOPPED */
 void probe_release(Probe *probe); /* DONE -> CLOSING */
-void probe_kill(Probe *probe);    /* SIGKILL to all; files vanish with them: -> GONE once reaped */
+void probe_kill(Probe *probe);    /* SIGKILL to all; files vanish with them: CLOSING -> GONE once reaped */
 
 /* From memory alone: never blocks, may be called as often as one likes. */
 void probe_progress(const Probe *probe, ProbeProgress *ret);

@@ -7,6 +7,10 @@
 typedef struct ScheduleRules {
         uint64_t interval_ns; /* 0: never */
         uint64_t jitter_ns;   /* up to this much is added, differently for each target and run */
+        bool catch_up;        /* an overdue run is made up soon, else it is skipped to the next due time */
+        bool has_window;      /* runs start only inside a window of local time: */
+        uint16_t window_start_min, window_end_min; /* minutes after midnight, from start until before end; it
+                                                    * spans midnight when end < start; never equal */
 } ScheduleRules;
 
 #define SCHEDULE_NEVER INT64_MAX

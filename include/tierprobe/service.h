@@ -25,8 +25,11 @@ typedef struct TargetView {
         const RunRecord *last_run;    /* NULL */
         const RunRecord *current_run; /* NULL; running or queued */
         const Ring *ring;             /* NULL when samples cannot be kept */
-        uint64_t gaps[_GAP_MAX];      /* intervals dropped since start, by reason */
-        uint64_t samples_missed;      /* ticks that came too late to be taken */
+        const RingRecord *sample;     /* the last one; NULL: none since start */
+        const Delta *sample_delta;    /* holds when sample_gap is GAP_NONE */
+        Gap sample_gap;
+        uint64_t gaps[_GAP_MAX]; /* intervals dropped since start, by reason */
+        uint64_t samples_missed; /* ticks that came too late to be taken */
         uint64_t runs_ended[_VERDICT_MAX];
         uint64_t test_written_bytes; /* by all runs since start */
         uint64_t free_bytes;         /* when last looked; 0 unknown */

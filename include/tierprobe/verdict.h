@@ -95,8 +95,13 @@ typedef struct CriterionText {
 } CriterionText;
 extern const CriterionText criterion_texts[N_CRITERIA];
 
-/* Whether one interval meets both limits; an interval without completed writes never does. */
-bool limits_met(const Limits *limits, double wkb_s, double w_await);
+/* Whether one interval meets the limits; a figure that is not known (NAN: no write completed) meets none. */
+bool throughput_met(const Limits *limits, double wkb_s);
+bool latency_met(const Limits *limits, double w_await);
+bool limits_met(const Limits *limits, double wkb_s, double w_await); /* both */
+
+/* Whether PASSING of TOTAL samples are enough; of none they never are. */
+bool ratio_met(const Limits *limits, unsigned passing, unsigned total);
 
 /* ---- a run ---- */
 
@@ -135,6 +140,9 @@ typedef struct RunFacts {
         bool iostats_disabled; /* queue/iostats = 0 on a judged row */
         bool cache_in_front;   /* a loop device without direct I/O: its row measures the page cache */
         bool compresses;       /* the file system may store fewer bytes than were written (btrfs) */
+        bool rows_summed;      /* the row is the sum of several devices, which may hold copies or parity of
+                                * the same bytes: what exceeds the writers' bytes is neither theirs to claim
+                                * as throughput nor foreign */
         double background_write_mb_per_s; /* device writes just before the run; NAN unknown */
         uint64_t longest_stall_ns;        /* longest time a write was outstanding */
         uint64_t stall_limit_ns;          /* beyond which it counts as stalled; 0: do not judge */
@@ -151,9 +159,42 @@ typedef struct Judgement {
         double foreign_write_ratio; /* part of the device's written bytes that were not ours, 0..1; NAN
                                        unknown */
         unsigned samples_total, samples_passing;
-        unsigned samples_dropped; /* intervals without a value (resets, suspends, ...) */
+        unsigned samples_low, samples_slow; /* of them, below the throughput and above the latency */
+        unsigned samples_dropped;           /* intervals without a value (resets, suspends, ...) */
         double first_third_mb_per_s, last_third_mb_per_s,
                 worst_sample_mb_per_s; /* wkB/s / 1000; NAN unknown */
 } Judgement;
 
+/* With fewer full intervals than this no run passes: "steady" is said of a first, a middle and a last third,
+ * and a cliff after the first second shows in no less. (Below ten, a ratio of 0.90 means all of them.) */
+#define MIN_SAMPLES_TO_PASS 3
+
+/* Judges a run:
+ *
+ *   fail          a write failed; or a requirement is missed over the whole window, or by too many samples
+ *   inconclusive  it did not start, was aborted, ran out of space; or the figures cannot be trusted or do not
+ *                 suffice; or it failed while others were writing
+ *   pass          both requirements are met over the window and by enough of at least MIN_SAMPLES_TO_PASS
+ *                 samples
+ *
+ * RET is filled completely, and with every figure that is known whatever the verdict. Reasons come with the
+ * deciding one first; on a pass there may be `truncated` and `stalled`. */
 void judge_run(const Limits *limits, const RunFacts *facts, Judgement *ret);
+
+/* ---- a capture ---- */
+
+/* What the rows of one device in a capture of iostat say of its window (which rows those are: capture.h). */
+typedef struct RowFacts {
+        const char *device_name;
+        unsigned rows;                         /* in the window */
+        double wkb_s, w_await, w_s;            /* means over it, w_await weighted by w/s; NAN unknown */
+        double wkb_rounding, w_await_rounding; /* half the last printed digit, in kB/s and ms */
+        double first_third_wkb_s, last_third_wkb_s, worst_wkb_s; /* NAN unknown */
+        unsigned samples_total, samples_passing, samples_low, samples_slow;
+        unsigned samples_dropped; /* rows that could not be read */
+} RowFacts;
+
+/* Judges the rows of a device by the same rule as a run, but for the number of samples: a single row, as the
+ * published examples are, will do. RET's reasons may hold some already (column_missing, ...): they stay, and
+ * make the verdict inconclusive. */
+void judge_rows(const Limits *limits, const RowFacts *facts, Judgement *ret);

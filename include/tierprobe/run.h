@@ -1,0 +1,65 @@
+/* One run of the write test, from queued to its verdict: the place where device, sampler, probe and judge
+ * meet.
+ *
+ * Lives on an sd-event loop and never blocks it. Used by the daemon and by `tierprobe run` alike. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <systemd/sd-event.h>
+
+#include "tierprobe/config.h"
+#include "tierprobe/device.h"
+#include "tierprobe/record.h"
+
+typedef struct Run Run;
+
+typedef struct RunRequest {
+        const char *target; /* its name */
+        const char *path;
+        const Profile *profile;
+        const Limits *limits;
+        const GuardRules *guard;
+        RunTrigger trigger;
+        const char *procfs, *sysfs;
+} RunRequest;
+
+typedef struct RunEvents {
+        void *userdata;
+        void (*changed)(Run *run, void *userdata); /* something a reader would see; at most a few a second */
+        void (*ended)(Run *run, void *userdata);   /* the verdict stands; the disk may still be busy */
+        void (*gone)(Run *run,
+                     void *userdata); /* nothing of it is left on the disk: run_free() it now or later */
+} RunEvents;
+
+/* Makes a queued run with a fresh id. Everything is copied. 0 or -ENOMEM. */
+int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEvents *events);
+
+/* Ends it hard (no verdict, no events) when it still runs. */
+Run *run_free(Run *run);
+void run_freep(Run **run);
+
+/* Begins: DEVICE is what the path stands on (copied; NULL: nothing found), and BACKGROUND the device's writes
+ * just before in wkB/s / 1000 (NAN: not known). From here on the events come, `ended` and `gone` exactly once
+ * each, possibly before this returns. */
+void run_start(Run *run, const Device *device, double background_write_mb_per_s);
+
+/* Ends a queued or running run as one that could not start: REASON with DETAIL, inconclusive. */
+void run_refuse(Run *run, ReasonCode reason, const char *detail);
+
+/* Ends it as aborted; DETAIL says who or what ("by DELETE from 127.0.0.1"). The `ended` event follows at once
+ * for a queued run, else as soon as the writers are gone or, when the kernel holds them, after a few seconds.
+ */
+void run_abort(Run *run, const char *detail);
+
+/* Hands in a regular sample of the device taken by the owner: the intervals that are judged. */
+void run_tick(Run *run, const Snapshot *snapshot);
+
+/* The record as of now. Borrowed, valid until the run is freed or the record is taken; NULL after that. */
+const RunRecord *run_record(Run *run);
+
+/* Hands the record of an ended run over; NULL before its end and the second time. */
+RunRecord *run_take_record(Run *run);
+
+bool run_is_gone(const Run *run);

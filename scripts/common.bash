@@ -1,0 +1,59 @@
+# Sourced by the scripts beside it: which Debian packages are needed for what, and how to get them.
+# shellcheck shell=bash disable=SC2034
+# What building the programs needs.
+PACKAGES_BUILD=(gcc libc6-dev meson ninja-build pkgconf
+        libsystemd-dev libmicrohttpd-dev libjansson-dev libinih-dev libmount-dev)
+
+# What scripts/quickstart needs besides.
+PACKAGES_QUICKSTART=(curl jq)
+
+# What scripts/test --fast needs besides.
+PACKAGES_FAST=(libcmocka-dev python3 python3-pytest)
+
+# What the whole of scripts/test needs besides: the other compiler, lint, valgrind, disks, a container.
+PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
+        nbdkit nbdkit-plugin-dev libnbd-bin fuse3 xfsprogs e2fsprogs btrfs-progs mount util-linux
+        sysstat debootstrap systemd-container)
+
+die() {
+        printf '%s: %s\n' "${0##*/}" "$*" >&2
+        exit 3
+}
+
+# missing_packages NAME...: prints those that are not installed.
+missing_packages() {
+        local name
+        for name; do
+                [[ $(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null) == installed ]] ||
+                        printf '%s\n' "$name"
+        done
+}
+
+# install_packages NAME...: makes sure that all are installed, as root by apt. Returns 1 with a message on stderr
+# when that could not be done; touches nothing when all are there.
+install_packages() {
+        local missing log
+        command -v dpkg-query >/dev/null || {
+                echo "this is not Debian: install by hand what corresponds to: $*" >&2
+                return 1
+        }
+        mapfile -t missing < <(missing_packages "$@")
+        ((${#missing[@]})) || return 0
+        if ((EUID != 0)); then
+                echo "missing packages; as root: apt-get install ${missing[*]}" >&2
+                return 1
+        fi
+        log=$(mktemp)
+        local -a install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}")
+        # The lists at hand often suffice; they are renewed only when they do not.
+        if ! DEBIAN_FRONTEND=noninteractive "${install[@]}" >"$log" 2>&1 </dev/null; then
+                if ! { apt-get -o DPkg::Lock::Timeout=300 update &&
+                        DEBIAN_FRONTEND=noninteractive "${install[@]}"; } >"$log" 2>&1 </dev/null; then
+                        tail -n 20 "$log" >&2
+                        rm -f "$log"
+                        echo "apt could not install: ${missing[*]}" >&2
+                        return 1
+                fi
+        fi
+        rm -f "$log"
+}

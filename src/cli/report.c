@@ -1,0 +1,87 @@
+/* What people read at the end of a run or a judged capture. Touches only the stream it is given. */
+
+#include "tierprobe/cli.h"
+
+#include "tierprobe/units.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define COLUMN 13 /* the longest word is INCONCLUSIVE */
+
+static const char *word(Verdict verdict)
+{
+        switch (verdict) {
+        case VERDICT_PASS:
+                return "PASS";
+        case VERDICT_FAIL:
+                return "FAIL";
+        case VERDICT_NEVER_RUN:
+        case VERDICT_INCONCLUSIVE:
+        case _VERDICT_MAX:
+                break;
+        }
+        return "INCONCLUSIVE";
+}
+
+static void report_criterion(FILE *out, const Judgement *judgement, CriterionName name, const char *label,
+                             const char *relation)
+{
+        const Criterion *criterion = &judgement->criteria[name];
+        const CriterionText *text = &criterion_texts[name];
+
+        if (!isfinite(criterion->value)) {
+                (void) fprintf(out, "%-*s%-18s not measured (limit: %s %g %s, column %s)\n", COLUMN,
+                               "INCONCLUSIVE", label, relation, criterion->limit, text->unit, text->column);
+                return;
+        }
+        (void) fprintf(out, "%-*s%-18s %.2f %s (limit: %s %g %s, column %s)\n", COLUMN,
+                       criterion->pass ? "PASS" : "FAIL", label, criterion->value, text->unit, relation,
+                       criterion->limit, text->unit, text->column);
+}
+
+void report_judgement(FILE *out, const Judgement *judgement)
+{
+        report_criterion(out, judgement, CRITERION_WRITE_THROUGHPUT, "write throughput", "at least");
+        report_criterion(out, judgement, CRITERION_WRITE_LATENCY, "write latency", "under");
+        (void) fprintf(out, "%-*s%-18s %u of %u sample intervals meet both\n", COLUMN,
+                       word(judgement->verdict), "verdict", judgement->samples_passing,
+                       judgement->samples_total);
+        for (size_t i = 0; i < judgement->reasons.n; i++)
+                (void) fprintf(out, "  %s: %s\n", reason_to_string(judgement->reasons.items[i].code),
+                               judgement->reasons.items[i].detail);
+}
+
+void report_run(FILE *out, const RunRecord *record)
+{
+        const Device *device = record->device;
+        char size[FORMAT_SIZE];
+
+        (void) fprintf(out, "tierprobe run %s\n", record->id);
+        (void) fprintf(out, "path         %s", record->path);
+        if (device && device->mount_point)
+                (void) fprintf(out, " (%s on %s)", device->filesystem ? device->filesystem : "?",
+                               device->mount_point);
+        (void) fprintf(out, "\ndevice       %s", device && device->name[0] ? device->name : "none");
+        if (device && device->n_nodes > 0 && device->nodes[0].model[0])
+                (void) fprintf(out, " (%s)", device->nodes[0].model);
+        if (device && device->detail)
+                (void) fprintf(out, "; %s", device->detail);
+        (void) fprintf(
+                out, "\ntest         %" PRIu64 " blocks of %s, %u stream%s, pattern %s, profile %s%s\n",
+                record->count, format_size(size, record->block_size), record->streams,
+                record->streams == 1 ? "" : "s", probe_pattern_to_string(record->pattern), record->profile,
+                record->certifying ? "" : " (indicative: not the documented procedure)");
+        (void) fprintf(out, "written      %.0f MiB in %.2f s", (double) record->bytes_written / 1048576,
+                       (double) record->elapsed_ns / 1e9);
+        if (isfinite(record->judgement.app_write_mb_per_s))
+                (void) fprintf(out, ", %.1f MB/s as the writer saw it", record->judgement.app_write_mb_per_s);
+        if (record->has_latency)
+                (void) fprintf(out, "\nwrite calls  mean %.2f ms, p50 %.2f, p99 %.2f, p99.9 %.2f, max %.2f",
+                               record->latency.mean, record->latency.p50, record->latency.p99,
+                               record->latency.p99_9, record->latency.max);
+        (void) fputs("\n\n", out);
+        report_judgement(out, &record->judgement);
+}

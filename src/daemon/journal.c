@@ -1,0 +1,180 @@
+/* The journal: where log lines go, and the daemon's events with their fields. The only place that knows
+ * sd-journal. */
+
+#include "manager.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/file.h"
+#include "tierprobe/log.h"
+#include "tierprobe/message-ids.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+/* Location fields would name this file for every line. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#define MAX_FIELDS 16
+
+static void sink_journal(const LogRecord *record)
+{
+        struct iovec iov[MAX_FIELDS + 3];
+        char *texts[MAX_FIELDS + 3] = { 0 };
+        int n = 0;
+
+        for (size_t i = 0; i < record->n_fields && i < MAX_FIELDS; i++)
+                texts[n++] = path_format("%s=%s", record->fields[i].name, record->fields[i].value);
+        texts[n++] = path_format("MESSAGE=%s", record->message);
+        texts[n++] = path_format("PRIORITY=%d", record->level);
+        if (record->message_id)
+                texts[n++] = path_format("MESSAGE_ID=%s", record->message_id);
+        int kept = 0;
+        for (int i = 0; i < n; i++)
+                if (texts[i])
+                        iov[kept++] = (struct iovec){ .iov_base = texts[i], .iov_len = strlen(texts[i]) };
+        /* No journald there: nothing more can be done, and stderr is not connected to anyone. */
+        (void) sd_journal_sendv(iov, kept);
+        for (int i = 0; i < n; i++)
+                free(texts[i]);
+}
+
+void journal_init(void)
+{
+        const char *stream = getenv("JOURNAL_STREAM");
+        uintmax_t dev = 0, ino = 0;
+        struct stat st;
+
+        /* systemd.exec(5): DEVICE:INODE of what it connected stderr to; a redirected stderr differs. */
+        if (!stream || sscanf(stream, "%ju:%ju", &dev, &ino) != 2 || fstat(STDERR_FILENO, &st) < 0)
+                return;
+        if (dev == (uintmax_t) st.st_dev && ino == (uintmax_t) st.st_ino)
+                log_set_sink(sink_journal);
+}
+
+static void journal_run(int level, const char *id, const RunRecord *record, const char *message)
+{
+        const Judgement *judgement = &record->judgement;
+        LogField fields[MAX_FIELDS];
+        char throughput[32], latency[32], reasons[512] = "";
+        size_t n = 0, at = 0;
+
+        fields[n++] = (LogField){ "TIERPROBE_RUN_ID", record->id };
+        fields[n++] = (LogField){ "TIERPROBE_TARGET", record->target };
+        if (record->device && record->device->name[0])
+                fields[n++] = (LogField){ "TIERPROBE_DEVICE", record->device->name };
+        if (run_state_ended(record->state)) {
+                fields[n++] = (LogField){ "TIERPROBE_VERDICT", verdict_to_string(judgement->verdict) };
+                for (size_t i = 0; i < judgement->reasons.n && at < sizeof reasons; i++)
+                        at += (size_t) snprintf(reasons + at, sizeof reasons - at, "%s%s", i ? "," : "",
+                                                reason_to_string(judgement->reasons.items[i].code));
+                if (reasons[0])
+                        fields[n++] = (LogField){ "TIERPROBE_REASON", reasons };
+                if (isfinite(judgement->measured.wkb_s)) {
+                        (void) snprintf(throughput, sizeof throughput, "%.2f", judgement->measured.wkb_s);
+                        fields[n++] = (LogField){ "TIERPROBE_WKB_PER_S", throughput };
+                }
+                if (isfinite(judgement->measured.w_await)) {
+                        (void) snprintf(latency, sizeof latency, "%.2f", judgement->measured.w_await);
+                        fields[n++] = (LogField){ "TIERPROBE_W_AWAIT_MS", latency };
+                }
+        }
+        log_event(level, id, fields, n, "%s", message);
+}
+
+void journal_run_started(const RunRecord *record, const char *who)
+{
+        char message[512];
+
+        (void) snprintf(message, sizeof message, "run %s of %s started (%s, profile %s) on %s", record->id,
+                        record->target, who, record->profile,
+                        record->device ? record->device->name : "no device");
+        journal_run(LOG_INFO, MESSAGE_RUN_STARTED, record, message);
+}
+
+void journal_run_ended(const RunRecord *record)
+{
+        const Judgement *judgement = &record->judgement;
+        const char *device = record->device && record->device->name[0] ? record->device->name : "no device";
+        const char *id = MESSAGE_RUN_INCONCLUSIVE;
+        int level = LOG_WARNING;
+        char message[1600], figures[160] = "";
+        size_t at = 0;
+
+        switch (judgement->verdict) {
+        case VERDICT_PASS:
+                id = MESSAGE_RUN_PASSED;
+                level = LOG_NOTICE;
+                break;
+        case VERDICT_FAIL:
+                id = MESSAGE_RUN_FAILED;
+                level = LOG_ERR;
+                break;
+        case VERDICT_NEVER_RUN:
+        case VERDICT_INCONCLUSIVE:
+        case _VERDICT_MAX:
+                break;
+        }
+        if (isfinite(judgement->measured.wkb_s) && isfinite(judgement->measured.w_await))
+                (void) snprintf(figures, sizeof figures,
+                                ": %.0f MB/s (at least %g), w_await %.2f ms (under %g)",
+                                judgement->measured.wkb_s / 1000, record->limits.write_mb_per_s,
+                                judgement->measured.w_await, record->limits.w_await_ms);
+        at = (size_t) snprintf(message, sizeof message, "run %s of %s on %s: %s%s", record->id,
+                               record->target, device, verdict_to_string(judgement->verdict), figures);
+        for (size_t i = 0; i < judgement->reasons.n && at < sizeof message; i++)
+                at += (size_t) snprintf(message + at, sizeof message - at, "; %s: %s",
+                                        reason_to_string(judgement->reasons.items[i].code),
+                                        judgement->reasons.items[i].detail);
+        journal_run(level, id, record, message);
+}
+
+void journal_run_stalled(const RunRecord *record)
+{
+        char message[256];
+
+        (void) snprintf(message, sizeof message, "run %s of %s: a write has been outstanding for %.1f s",
+                        record->id, record->target, (double) record->stalled_ns / 1e9);
+        journal_run(LOG_WARNING, MESSAGE_RUN_STALLED, record, message);
+}
+
+void journal_target_changed(const Target *target, const char *text)
+{
+        const LogField fields[] = {
+                { "TIERPROBE_TARGET", target->config->name },
+                { "TIERPROBE_DEVICE", target->device ? target->device->name : "" },
+        };
+
+        log_event(LOG_INFO, MESSAGE_TARGET_CHANGED, fields, ELEMENTSOF(fields), "target %s (%s): %s",
+                  target->config->name, target->config->path, text);
+}
+
+void journal_run_refused(const Target *target, const StartAnswer *answer)
+{
+        const LogField fields[] = { { "TIERPROBE_TARGET", target->config->name } };
+
+        log_event(LOG_NOTICE, MESSAGE_RUN_REFUSED, fields, ELEMENTSOF(fields),
+                  "no scheduled run of %s now: %s", target->config->name, answer->detail);
+}
+
+void journal_config_invalid(const char *error)
+{
+        log_event(LOG_ERR, MESSAGE_CONFIG_INVALID, NULL, 0, "%s", error);
+}
+
+void journal_started(const Manager *manager)
+{
+        log_event(LOG_NOTICE, MESSAGE_STARTED, NULL, 0, "tierprobed %s serves %zu target%s on %s",
+                  TIERPROBE_VERSION, manager->n_targets, manager->n_targets == 1 ? "" : "s",
+                  http_server_address(manager->http, 0));
+}
+
+void journal_reloaded(const Manager *manager)
+{
+        log_event(LOG_NOTICE, MESSAGE_RELOADED, NULL, 0, "configuration reloaded: %zu target%s",
+                  manager->n_targets, manager->n_targets == 1 ? "" : "s");
+}

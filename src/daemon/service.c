@@ -1,0 +1,183 @@
+/* The daemon as its readers see it: fills in the views of service.h. Changes nothing but through runs.c. */
+
+#include "manager.h"
+
+#include "tierprobe/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+bool target_is_stale(const Target *target, int64_t now_real_ns)
+{
+        const ScheduleRules *rules = &target->manager->config->schedule;
+
+        if (!target->last_run)
+                return false;
+        return now_real_ns - target->last_run->finished_real_ns > (int64_t) schedule_stale_after_ns(rules);
+}
+
+static Verdict target_verdict(const Target *target)
+{
+        return target->last_run ? target->last_run->judgement.verdict : VERDICT_NEVER_RUN;
+}
+
+static void get(void *userdata, ServiceView *ret)
+{
+        Manager *manager = userdata;
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        const Histogram *lateness = manager->lateness;
+
+        *ret = (ServiceView){ .started_real_ns = manager->started_real_ns,
+                              .uptime_ns = clock_ns(CLOCK_MONOTONIC) - manager->started_ns,
+                              .pid = getpid(),
+                              .verdict = manager->n_targets ? VERDICT_PASS : VERDICT_NEVER_RUN,
+                              .running = runs_active(manager),
+                              .ready = manager->n_targets > 0,
+                              .config = manager->config,
+                              .tick_lateness_p99_ns = histogram_quantile_ns(lateness, 0.99),
+                              .tick_lateness_max_ns = lateness->max_ns,
+                              .n_targets = manager->n_targets };
+        for (size_t i = 0; i < manager->n_targets; i++) {
+                const Target *target = manager->targets[i];
+                Verdict verdict = target_verdict(target);
+
+                ret->verdict = verdict_worst(ret->verdict, verdict);
+                ret->ready = ret->ready && verdict == VERDICT_PASS && !target_is_stale(target, now_ns);
+        }
+}
+
+static int get_target(void *userdata, size_t index, TargetView *ret)
+{
+        Manager *manager = userdata;
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+
+        if (index >= manager->n_targets)
+                return -ENOENT;
+        Target *target = manager->targets[index];
+        const RunRecord *last = target->last_run, *current = target->run ? run_record(target->run) : NULL;
+
+        *ret = (TargetView){
+                .name = target->config->name,
+                .path = target->config->path,
+                .state = current ? current->state : RUN_FINISHED,
+                .verdict = target_verdict(target),
+                .reasons = last ? &last->judgement.reasons : &target->device_reasons,
+                .age_s = last ? (double) (now_ns - last->finished_real_ns) / 1e9 : NAN,
+                .stale = target_is_stale(target, now_ns),
+                .next_run_real_ns = target->next_run_real_ns,
+                .device = target->device,
+                .last_run = last,
+                .current_run = current,
+                .ring = target->ring,
+                .sample = target->sample.seq ? &target->sample : NULL,
+                .sample_delta = &target->sample_delta,
+                .sample_gap = target->sample_gap,
+                .samples_missed = manager->samples_missed,
+                .test_written_bytes = target->test_written_bytes,
+                .free_bytes = target->facts_known && target->facts.error == 0 ? target->facts.free_bytes : 0,
+        };
+        if (ret->age_s < 0)
+                ret->age_s = 0; /* the clock was set back */
+        memcpy(ret->gaps, target->gaps, sizeof ret->gaps);
+        memcpy(ret->runs_ended, target->runs_ended, sizeof ret->runs_ended);
+        return 0;
+}
+
+static uint64_t generation(void *userdata)
+{
+        return ((Manager *) userdata)->generation;
+}
+
+static int start_run(void *userdata, const char *target, const char *profile, RunTrigger trigger,
+                     const char *who, StartAnswer *ret)
+{
+        Manager *manager = userdata;
+
+        for (size_t i = 0; i < manager->n_targets; i++)
+                if (strcmp(manager->targets[i]->config->name, target) == 0)
+                        return runs_start(manager->targets[i], profile, trigger, who, ret);
+        return -ENOENT;
+}
+
+static int abort_run(void *userdata, const char *id, const char *who)
+{
+        return runs_abort(userdata, id, who);
+}
+
+/* The INDEX-th newest among the targets' current runs; they are few. */
+static const RunRecord *current_run(Manager *manager, size_t index)
+{
+        for (size_t i = 0; i < manager->n_targets; i++) {
+                if (!manager->targets[i]->run)
+                        continue;
+                const RunRecord *record = run_record(manager->targets[i]->run);
+                size_t newer = 0;
+
+                for (size_t j = 0; j < manager->n_targets; j++) {
+                        if (!manager->targets[j]->run || j == i)
+                                continue;
+                        int64_t other_ns = run_record(manager->targets[j]->run)->queued_real_ns;
+                        newer += other_ns > record->queued_real_ns ||
+                                 (other_ns == record->queued_real_ns && j < i);
+                }
+                if (newer == index)
+                        return record;
+        }
+        return NULL;
+}
+
+static int get_run(void *userdata, size_t index, const RunRecord **ret)
+{
+        Manager *manager = userdata;
+        size_t n_current = 0;
+
+        for (size_t i = 0; i < manager->n_targets; i++)
+                n_current += manager->targets[i]->run != NULL;
+        const RunRecord *record = index < n_current ? current_run(manager, index)
+                                                    : runs_past_record(manager, index - n_current);
+        if (!record)
+                return -ENOENT;
+        *ret = record;
+        return 0;
+}
+
+static int find_run(void *userdata, const char *id, const RunRecord **ret)
+{
+        Manager *manager = userdata;
+
+        for (size_t i = 0; i < manager->n_targets; i++)
+                if (manager->targets[i]->run && strcmp(run_record(manager->targets[i]->run)->id, id) == 0) {
+                        *ret = run_record(manager->targets[i]->run);
+                        return 0;
+                }
+        for (size_t i = 0; i < manager->n_past; i++)
+                if (strcmp(manager->past[i].id, id) == 0) {
+                        const RunRecord *record = runs_past_record(manager, i);
+                        if (!record || strcmp(record->id, id) != 0)
+                                return -ENOENT;
+                        *ret = record;
+                        return 0;
+                }
+        return -ENOENT;
+}
+
+static const RunStore *run_store(void *userdata)
+{
+        return ((Manager *) userdata)->store;
+}
+
+void service_init(Manager *manager)
+{
+        manager->service = (Service){
+                .userdata = manager,
+                .get = get,
+                .get_target = get_target,
+                .generation = generation,
+                .start_run = start_run,
+                .abort_run = abort_run,
+                .get_run = get_run,
+                .find_run = find_run,
+                .run_store = run_store,
+        };
+}

@@ -1,0 +1,288 @@
+/* Past runs: one document a file, the list of their ids in memory. Knows base. */
+
+#include "tierprobe/history.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ID_SIZE 24
+#define MAX_RUNS 1000000
+#define SUFFIX ".json"
+#define SUFFIX_NEW SUFFIX ".new" /* write_file_atomic_at() makes these */
+#define SUFFIX_DAMAGED SUFFIX ".damaged"
+
+typedef char Id[ID_SIZE];
+typedef char FileName[ID_SIZE + sizeof SUFFIX_DAMAGED];
+
+struct RunStore {
+        int fd;
+        size_t max_runs;
+        Id *ids; /* rising */
+        size_t n_ids, n_allocated;
+        FileName damaged; /* the one that is kept; empty: none */
+};
+
+static bool id_is_valid(const char *id)
+{
+        size_t length = strspn(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-");
+
+        return length > 0 && length < ID_SIZE && id[length] == '\0';
+}
+
+static void file_name(FileName ret, const char *id, const char *suffix)
+{
+        (void) snprintf(ret, sizeof(FileName), "%s%s", id, suffix);
+}
+
+/* Splits NAME into an id and one of our suffixes: -EINVAL when it is no file of ours. */
+static int split_name(const char *name, Id ret_id, const char **ret_suffix)
+{
+        size_t length = strcspn(name, ".");
+        const char *suffix = name + length;
+        Id id = "";
+
+        if (length >= ID_SIZE)
+                return -EINVAL;
+        memcpy(id, name, length);
+        if (!id_is_valid(id) || (strcmp(suffix, SUFFIX) != 0 && strcmp(suffix, SUFFIX_NEW) != 0 &&
+                                 strcmp(suffix, SUFFIX_DAMAGED) != 0))
+                return -EINVAL;
+        memcpy(ret_id, id, sizeof id);
+        *ret_suffix = suffix;
+        return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+        return strcmp(a, b);
+}
+
+/* The place of ID in the list, or where it belongs. */
+static size_t find_place(const RunStore *store, const char *id, bool *ret_found)
+{
+        size_t low = 0, high = store->n_ids;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int order = strcmp(store->ids[middle], id);
+
+                if (order == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        *ret_found = false;
+        return low;
+}
+
+/* Makes room for one id more. */
+static int reserve(RunStore *store)
+{
+        size_t wanted = store->n_allocated ? store->n_allocated * 2 : 64;
+
+        if (store->n_ids < store->n_allocated)
+                return 0;
+        Id *grown = reallocarray(store->ids, wanted, sizeof *grown);
+        if (!grown)
+                return -ENOMEM;
+        store->ids = grown;
+        store->n_allocated = wanted;
+        return 0;
+}
+
+static void insert(RunStore *store, size_t place, const char *id)
+{
+        memmove(store->ids + place + 1, store->ids + place, (store->n_ids - place) * sizeof *store->ids);
+        (void) snprintf(store->ids[place], ID_SIZE, "%s", id);
+        store->n_ids++;
+}
+
+static void take_out(RunStore *store, size_t place)
+{
+        store->n_ids--;
+        memmove(store->ids + place, store->ids + place + 1, (store->n_ids - place) * sizeof *store->ids);
+}
+
+/* Of the documents set aside one is kept: the one set aside last, at start the one of the newest run. */
+static void keep_damaged(RunStore *store, const char *name)
+{
+        if (store->damaged[0] && strcmp(store->damaged, name) != 0)
+                (void) unlinkat(store->fd, store->damaged, 0);
+        (void) snprintf(store->damaged, sizeof store->damaged, "%s", name);
+}
+
+static int list_folder(RunStore *store)
+{
+        const struct dirent *entry = NULL;
+        const char *suffix = NULL;
+        Id id;
+
+        _cleanup_close_ int fd = openat(store->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        _cleanup_closedir_ DIR *dir = fdopendir(fd);
+        if (!dir)
+                return -errno;
+        (void) TAKE_FD(fd);
+        while ((entry = readdir(dir))) { /* NOLINT(concurrency-mt-unsafe): one thread */
+                if (split_name(entry->d_name, id, &suffix) < 0)
+                        continue;
+                if (strcmp(suffix, SUFFIX_NEW) == 0) { /* of a crash while writing */
+                        (void) unlinkat(store->fd, entry->d_name, 0);
+                        continue;
+                }
+                if (strcmp(suffix, SUFFIX_DAMAGED) == 0) {
+                        if (strcmp(entry->d_name, store->damaged) < 0)
+                                (void) unlinkat(store->fd, entry->d_name, 0);
+                        else
+                                keep_damaged(store, entry->d_name);
+                        continue;
+                }
+                int r = reserve(store);
+                if (r < 0)
+                        return r;
+                insert(store, store->n_ids, id);
+        }
+        if (store->n_ids > 0)
+                qsort(store->ids, store->n_ids, sizeof *store->ids, compare_ids);
+        return 0;
+}
+
+/* Removes the oldest but for KEEP until at most N are left. A file that cannot be removed is forgotten, so
+ * that the list stays bounded; it is met again at the next start. */
+static void trim(RunStore *store, size_t n, const char *keep)
+{
+        size_t n_gone = store->n_ids > n ? store->n_ids - n : 0;
+        size_t out = 0;
+
+        for (size_t i = 0; i < store->n_ids; i++) {
+                if (n_gone > 0 && (!keep || strcmp(store->ids[i], keep) != 0)) {
+                        FileName name;
+
+                        file_name(name, store->ids[i], SUFFIX);
+                        (void) unlinkat(store->fd, name, 0);
+                        n_gone--;
+                        continue;
+                }
+                if (out != i)
+                        memcpy(store->ids[out], store->ids[i], ID_SIZE);
+                out++;
+        }
+        store->n_ids = out;
+}
+
+int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs)
+{
+        if (max_runs < 1 || max_runs > MAX_RUNS)
+                return -EINVAL;
+        _cleanup_(run_store_freep) RunStore *store = calloc(1, sizeof *store);
+        if (!store)
+                return -ENOMEM;
+        store->max_runs = max_runs;
+        if (mkdirat(dir_fd, name, 0750) < 0 && errno != EEXIST) {
+                store->fd = -1;
+                return -errno;
+        }
+        store->fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (store->fd < 0)
+                return -errno;
+        int r = list_folder(store);
+        if (r < 0)
+                return r;
+        trim(store, max_runs, NULL);
+        *ret = TAKE_PTR(store);
+        return 0;
+}
+
+RunStore *run_store_free(RunStore *store)
+{
+        if (!store)
+                return NULL;
+        if (store->fd >= 0)
+                (void) close(store->fd);
+        free(store->ids);
+        free(store);
+        return NULL;
+}
+
+void run_store_freep(RunStore **store)
+{
+        (void) run_store_free(*store);
+}
+
+int run_store_put(RunStore *store, const char *id, const char *text, size_t size)
+{
+        FileName name;
+        bool found = false;
+
+        if (!id_is_valid(id))
+                return -EINVAL;
+        if (size > RUN_STORE_MAX_BYTES)
+                return -EFBIG;
+        int r = reserve(store);
+        if (r < 0)
+                return r;
+        file_name(name, id, SUFFIX);
+        r = write_file_atomic_at(store->fd, name, text, size, 0640);
+        if (r < 0)
+                return r;
+        size_t place = find_place(store, id, &found);
+        if (found)
+                return 0;
+        insert(store, place, id);
+        if (store->n_ids > store->max_runs)
+                trim(store, store->max_runs, id);
+        return 0;
+}
+
+int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size)
+{
+        FileName name;
+        bool found = false;
+
+        if (!id_is_valid(id))
+                return -EINVAL;
+        (void) find_place(store, id, &found);
+        if (!found)
+                return -ENOENT;
+        file_name(name, id, SUFFIX);
+        return read_file_at(store->fd, name, RUN_STORE_MAX_BYTES, ret_text, ret_size);
+}
+
+int run_store_set_aside(RunStore *store, const char *id)
+{
+        FileName name, aside;
+        bool found = false;
+
+        if (!id_is_valid(id))
+                return -EINVAL;
+        size_t place = find_place(store, id, &found);
+        if (!found)
+                return -ENOENT;
+        file_name(name, id, SUFFIX);
+        file_name(aside, id, SUFFIX_DAMAGED);
+        if (renameat(store->fd, name, store->fd, aside) < 0 && errno != ENOENT)
+                return -errno;
+        keep_damaged(store, aside);
+        take_out(store, place);
+        return 0;
+}
+
+size_t run_store_count(const RunStore *store)
+{
+        return store->n_ids;
+}
+
+const char *run_store_id(const RunStore *store, size_t index)
+{
+        return index < store->n_ids ? store->ids[store->n_ids - 1 - index] : NULL;
+}

@@ -1,0 +1,103 @@
+/* What was measured and judged: metrics, samples, criteria, reasons, limits. */
+
+#include "build.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/json.h"
+
+#include <math.h>
+
+json_t *json_metrics(const Metrics *metrics)
+{
+        json_auto_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
+                if (!put(object, metric_columns[i].key,
+                         json_number_or_null(metric_value(metrics, &metric_columns[i]))))
+                        return NULL;
+        return TAKE_PTR(object);
+}
+
+json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap)
+{
+        Metrics metrics;
+
+        if (gap == GAP_NONE)
+                metrics_from_delta(delta, &metrics);
+        json_auto_t *object = OBJECT(
+                { "seq", json_u64(record->seq) }, { "time", json_time_or_null(record->snapshot.real_ns) },
+                { "interval_s", gap == GAP_NONE ? json_seconds_from_ns(delta->interval_ns) : json_null() },
+                { "run_id", json_text_or_null(record->run_id) },
+                { "device", json_text_or_null(record->device) });
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++) {
+                const MetricColumn *column = &metric_columns[i];
+
+                if (!put(object, column->key,
+                         json_number_or_null(gap == GAP_NONE ? metric_value(&metrics, column) : NAN)))
+                        return NULL;
+        }
+        if (!put(object, "gap", gap == GAP_NONE ? json_null() : json_text(gap_to_string(gap))))
+                return NULL;
+        return TAKE_PTR(object);
+}
+
+json_t *json_reasons(const Reasons *reasons)
+{
+        json_auto_t *array = json_array();
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < reasons->n; i++) {
+                const Reason *reason = &reasons->items[i];
+
+                if (json_array_append_new(array, OBJECT({ "code", json_text(reason_to_string(reason->code)) },
+                                                        { "detail", json_text(reason->detail) })) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+json_t *criteria_with_limits(const Judgement *judgement, double throughput_limit, double latency_limit)
+{
+        const double limits[N_CRITERIA] = {
+                [CRITERION_WRITE_THROUGHPUT] = throughput_limit,
+                [CRITERION_WRITE_LATENCY] = latency_limit,
+        };
+        json_auto_t *array = json_array();
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < N_CRITERIA; i++) {
+                const Criterion *criterion = &judgement->criteria[i];
+                const CriterionText *text = &criterion_texts[i];
+                bool known = judgement->criteria_known && isfinite(criterion->value);
+
+                if (json_array_append_new(
+                            array, OBJECT({ "name", json_text(text->name) },
+                                          { "value", json_number_or_null(known ? criterion->value : NAN) },
+                                          { "unit", json_text(text->unit) },
+                                          { "limit", json_number_or_null(limits[i]) },
+                                          { "column", json_text(text->column) },
+                                          { "pass", known ? json_boolean(criterion->pass) : json_null() })) <
+                    0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+json_t *json_criteria(const Judgement *judgement)
+{
+        return criteria_with_limits(judgement, judgement->criteria[CRITERION_WRITE_THROUGHPUT].limit,
+                                    judgement->criteria[CRITERION_WRITE_LATENCY].limit);
+}
+
+json_t *json_limits(const Limits *limits)
+{
+        return OBJECT({ "write_mb_per_s", json_number_or_null(limits->write_mb_per_s) },
+                      { "w_await_ms", json_number_or_null(limits->w_await_ms) },
+                      { "pass_ratio", json_number_or_null(limits->pass_ratio) });
+}

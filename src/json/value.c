@@ -1,0 +1,161 @@
+/* Single values and whole documents: numbers, texts, times, and their serialised form. */
+
+#include "build.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+#include "tierprobe/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool put(json_t *object, const char *key, json_t *value)
+{
+        return json_object_set_new_nocheck(object, key, value) == 0;
+}
+
+json_t *object_from(const JsonMember *members)
+{
+        json_auto_t *object = json_object();
+        bool good = object;
+
+        /* Every value is handed to the object, also after a failure: nothing else would free it. */
+        for (const JsonMember *m = members; m->key; m++)
+                if (!object)
+                        json_decref(m->value);
+                else if (!put(object, m->key, m->value))
+                        good = false;
+        return good ? TAKE_PTR(object) : NULL;
+}
+
+json_t *json_u64(uint64_t value)
+{
+        return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t) value);
+}
+
+json_t *json_number_or_null(double value)
+{
+        return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_seconds_from_ns(uint64_t ns)
+{
+        return json_real((double) ns / 1e9);
+}
+
+json_t *json_time_or_null(int64_t real_ns)
+{
+        char text[RFC3339_SIZE];
+
+        if (real_ns == 0 || real_ns == SCHEDULE_NEVER)
+                return json_null();
+        return json_string_nocheck(rfc3339_format(text, real_ns));
+}
+
+/* How many bytes the UTF-8 character at P takes, 0 when there is none: overlong forms, surrogates and what
+ * lies above U+10FFFF are none (RFC 3629, table 3-7 of Unicode). P is NUL-terminated. */
+static size_t utf8_length(const unsigned char *p)
+{
+        unsigned char low = 0x80, high = 0xbf;
+        size_t length = 0;
+
+        if (p[0] < 0x80)
+                return 1;
+        if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+                length = 2;
+        } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
+                length = 3;
+                if (p[0] == 0xe0)
+                        low = 0xa0;
+                if (p[0] == 0xed)
+                        high = 0x9f;
+        } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+                length = 4;
+                if (p[0] == 0xf0)
+                        low = 0x90;
+                if (p[0] == 0xf4)
+                        high = 0x8f;
+        } else {
+                return 0;
+        }
+        if (p[1] < low || p[1] > high)
+                return 0;
+        for (size_t i = 2; i < length; i++)
+                if (p[i] < 0x80 || p[i] > 0xbf)
+                        return 0;
+        return length;
+}
+
+json_t *json_text(const char *text)
+{
+        static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+        const unsigned char *p = (const unsigned char *) text;
+        size_t bad = 0;
+
+        if (!text)
+                return json_null();
+        for (const unsigned char *q = p; *q;) {
+                size_t length = utf8_length(q);
+                bad += length == 0;
+                q += length ? length : 1;
+        }
+        if (!bad)
+                return json_string_nocheck(text);
+
+        char *mended = malloc(strlen(text) + bad * (sizeof replacement - 2) + 1);
+        if (!mended)
+                return NULL;
+        char *out = mended;
+        while (*p) {
+                size_t length = utf8_length(p);
+
+                if (length) {
+                        memcpy(out, p, length);
+                        out += length;
+                        p += length;
+                } else {
+                        memcpy(out, replacement, sizeof replacement - 1);
+                        out += sizeof replacement - 1;
+                        p++;
+                }
+        }
+        *out = '\0';
+        json_t *string = json_string_nocheck(mended);
+        free(mended);
+        return string;
+}
+
+json_t *json_text_or_null(const char *text)
+{
+        return text && *text ? json_text(text) : json_null();
+}
+
+json_t *json_major_minor(uint32_t major, uint32_t minor)
+{
+        char text[24];
+
+        (void) snprintf(text, sizeof text, "%" PRIu32 ":%" PRIu32, major, minor);
+        return json_string_nocheck(text);
+}
+
+char *json_document(json_t *document, size_t *ret_size)
+{
+        /* Measured first, so that one allocation of the right size is all that the text costs. */
+        size_t size = json_dumpb(document, NULL, 0, JSON_TEXT_FLAGS);
+        if (size == 0)
+                return NULL;
+        char *text = malloc(size + 2);
+        if (!text)
+                return NULL;
+        if (json_dumpb(document, text, size, JSON_TEXT_FLAGS) != size) {
+                free(text);
+                return NULL;
+        }
+        text[size] = '\n';
+        text[size + 1] = '\0';
+        if (ret_size)
+                *ret_size = size + 1;
+        return text;
+}

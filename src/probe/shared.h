@@ -1,0 +1,70 @@
+/* What the writers and their parent share: an anonymous mapping, written by one side each, read by the other
+ * with relaxed atomics. Knows the probe's header. */
+#pragma once
+
+#include "tierprobe/probe.h"
+
+/* Two cache lines: the prefetcher of x86 fetches them in pairs. */
+#define SHARED_ALIGNMENT 128
+
+/* A stream has none of the outcomes yet. */
+#define OUTCOME_OPEN _PROBE_OUTCOME_MAX
+
+#define shared_load(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define shared_store(p, value) __atomic_store_n((p), (value), __ATOMIC_RELAXED)
+
+/* One slot more than there are slowest writes: the new one is put together in the spare, then LIVE is
+ * changed in one store. Whenever the writer is killed, LIVE names whole records. */
+#define SLOWEST_SLOTS (PROBE_N_SLOWEST + 1)
+
+typedef struct SlowestSlot {
+        uint64_t latency_ns, offset_bytes, start_ns;
+} SlowestSlot;
+
+typedef struct Slowest {
+        uint64_t live; /* a bit a slot */
+        SlowestSlot slots[SLOWEST_SLOTS];
+} Slowest;
+
+typedef struct StreamShared {
+        _Alignas(SHARED_ALIGNMENT) uint64_t bytes;
+        uint64_t blocks;
+        uint64_t call_start_ns; /* MONOTONIC: since when the present call lasts; 0 when not writing */
+
+        /* Written before the outcome is; the outcome is stored with release. */
+        uint64_t failed_offset_bytes;
+        int error;
+        bool writing_failed;
+        ProbeOutcome outcome;
+
+        /* Written before the stream says that it is ready, or has failed to be. */
+        uint64_t free_bytes, needed_bytes;
+        uint64_t dev;
+
+        Slowest slowest;
+        Histogram latency;
+} StreamShared;
+
+typedef struct ProbeShared {
+        _Alignas(SHARED_ALIGNMENT) uint64_t go_ns; /* MONOTONIC, when probe_go() was called */
+        uint32_t stop;                             /* no further write is to be begun */
+        uint32_t first_failed; /* 1 + the first stream whose outcome is neither OK nor STOPPED */
+        StreamShared streams[];
+} ProbeShared;
+
+/* What is said over the socket; the facts are in shared memory. */
+enum {
+        MESSAGE_READY = 'r',   /* child: may write */
+        MESSAGE_DONE = 'd',    /* child: writes no more, outcome set */
+        MESSAGE_GO = 'g',      /* parent: write, unless stop is set */
+        MESSAGE_RELEASE = 'x', /* parent: close the file and end */
+};
+
+/* Keeps a write if it is among the slowest. One writer. */
+void slowest_add(Slowest *slowest, uint64_t latency_ns, uint64_t offset_bytes, uint64_t start_ns);
+
+/* Copies the records in no order; returns how many. */
+size_t slowest_read(const Slowest *slowest, SlowestSlot ret[PROBE_N_SLOWEST]);
+
+/* Sets a stream's outcome, once; says to all to stop when it is a failure. */
+void shared_set_outcome(ProbeShared *shared, unsigned stream, ProbeOutcome outcome, int error);

@@ -1,0 +1,189 @@
+/* One stream: the child process that writes. Touches the tested path, its socket and shared memory; runs
+ * nothing else of the parent's. */
+
+#include "writer.h"
+
+#include "pattern.h"
+#include "target.h"
+#include "tierprobe/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+typedef struct Writer {
+        PatternSource pattern;
+        const ProbePlan *plan;
+        ProbeShared *shared;
+        StreamShared *own;
+        char *block;
+        uint64_t offset; /* in the present file */
+        unsigned stream;
+        int socket, dir_fd, file_fd;
+} Writer;
+
+static void say(const Writer *writer, char message)
+{
+        if (send(writer->socket, &message, 1, MSG_NOSIGNAL) != 1)
+                _exit(EXIT_FAILURE); /* nobody listens any more */
+}
+
+static void await(const Writer *writer, char message)
+{
+        char got;
+        ssize_t n;
+
+        do {
+                n = recv(writer->socket, &got, 1, 0);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        _exit(EXIT_FAILURE);
+        } while (n != 1 || got != message);
+}
+
+/* Pages of its own even for zeros: untouched ones would all be the kernel's one zero page, which stays in the
+ * cache as no real data does. */
+static int make_block(Writer *writer)
+{
+        size_t size = writer->plan->block_size;
+        void *block =
+                mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+        if (block == MAP_FAILED)
+                return -errno;
+        memset(block, 0, size);
+        writer->block = block;
+        return writer->plan->pattern == PATTERN_RANDOM ? pattern_seed(&writer->pattern) : 0;
+}
+
+static ProbeOutcome prepare(Writer *writer, uint64_t needed_bytes, int *ret_error)
+{
+        const ProbePlan *plan = writer->plan;
+        StreamShared *own = writer->own;
+        dev_t dev;
+
+        ProbeOutcome outcome = target_open(plan->path, &writer->dir_fd, &dev, ret_error);
+        if (outcome != PROBE_OK)
+                return outcome;
+        own->dev = dev;
+        outcome = target_check_space(writer->dir_fd, needed_bytes, plan->min_free_bytes, plan->min_free_ratio,
+                                     &own->free_bytes, &own->needed_bytes, ret_error);
+        if (outcome != PROBE_OK)
+                return outcome;
+        int r = make_block(writer);
+        if (r < 0) {
+                *ret_error = -r;
+                return PROBE_INTERNAL;
+        }
+        return target_create(writer->dir_fd, &writer->file_fd, ret_error);
+}
+
+/* Writes one block, over short writes. */
+static ProbeOutcome write_block(Writer *writer, int *ret_error)
+{
+        StreamShared *own = writer->own;
+        size_t size = writer->plan->block_size, done = 0;
+
+        while (done < size) {
+                ssize_t n = write(writer->file_fd, writer->block + done, size - done);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0) {
+                        *ret_error = n < 0 ? errno : ENOSPC;
+                        return target_judge_write(writer->file_fd, *ret_error, shared_load(&own->bytes) == 0,
+                                                  done > 0, size - done);
+                }
+                done += (size_t) n;
+                writer->offset += (uint64_t) n;
+                shared_store(&own->bytes, shared_load(&own->bytes) + (uint64_t) n);
+        }
+        return PROBE_OK;
+}
+
+/* The old file first: its space may be needed for the new one. */
+static ProbeOutcome change_file(Writer *writer, int *ret_error)
+{
+        (void) close(writer->file_fd);
+        writer->file_fd = -1;
+        writer->offset = 0;
+        ProbeOutcome outcome = target_create(writer->dir_fd, &writer->file_fd, ret_error);
+        /* It was writable when the test began: a file system that turns read-only gives up on its device. */
+        return outcome == PROBE_NOT_WRITABLE && *ret_error == EROFS ? PROBE_WRITE_ERROR : outcome;
+}
+
+static ProbeOutcome write_all(Writer *writer, int *ret_error)
+{
+        const ProbePlan *plan = writer->plan;
+        StreamShared *own = writer->own;
+        uint64_t go_ns = shared_load(&writer->shared->go_ns), now_ns = clock_ns(CLOCK_MONOTONIC);
+
+        for (uint64_t n = 0; n < plan->count; n++) {
+                if (shared_load(&writer->shared->stop))
+                        return PROBE_STOPPED;
+                shared_store(&own->call_start_ns, now_ns);
+
+                /* Changing the file is part of the run but of no write's latency; that it takes long is
+                 * seen in call_start_ns. */
+                if (plan->wrap_bytes && writer->offset + plan->block_size > plan->wrap_bytes) {
+                        ProbeOutcome outcome = change_file(writer, ret_error);
+                        if (outcome != PROBE_OK)
+                                return outcome;
+                        now_ns = clock_ns(CLOCK_MONOTONIC);
+                        shared_store(&own->call_start_ns, now_ns);
+                }
+                if (plan->pattern == PATTERN_RANDOM) {
+                        pattern_fill(&writer->pattern, writer->block, plan->block_size);
+                        now_ns = clock_ns(CLOCK_MONOTONIC);
+                }
+
+                uint64_t offset = writer->offset;
+                ProbeOutcome outcome = write_block(writer, ret_error);
+                if (outcome != PROBE_OK)
+                        return outcome;
+
+                /* One look at the clock a write: the end of this one is the start of the next. */
+                uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
+                histogram_add(&own->latency, end_ns - now_ns);
+                slowest_add(&own->slowest, end_ns - now_ns, offset, now_ns - go_ns);
+                shared_store(&own->blocks, n + 1);
+                now_ns = end_ns;
+        }
+        return PROBE_OK;
+}
+
+void writer_main(int socket, void *userdata)
+{
+        const WriterJob *job = userdata;
+        Writer writer = {
+                .plan = job->plan,
+                .shared = job->shared,
+                .own = &job->shared->streams[job->stream],
+                .stream = job->stream,
+                .socket = socket,
+                .dir_fd = -1,
+                .file_fd = -1,
+        };
+        int error = 0;
+
+        ProbeOutcome outcome = prepare(&writer, job->needed_bytes, &error);
+        if (outcome == PROBE_OK) {
+                say(&writer, MESSAGE_READY);
+                await(&writer, MESSAGE_GO);
+                outcome = write_all(&writer, &error);
+                shared_store(&writer.own->call_start_ns, 0);
+                if (outcome != PROBE_OK && outcome != PROBE_STOPPED) {
+                        writer.own->writing_failed = true;
+                        writer.own->failed_offset_bytes = writer.offset;
+                }
+        }
+        shared_set_outcome(writer.shared, writer.stream, outcome, error);
+        say(&writer, MESSAGE_DONE);
+        await(&writer, MESSAGE_RELEASE);
+        if (writer.file_fd >= 0)
+                (void) close(writer.file_fd);
+        _exit(EXIT_SUCCESS);
+}

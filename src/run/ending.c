@@ -1,0 +1,201 @@
+/* How a run ended, and what that is worth: the writers' outcome in the judge's terms, the samples that are
+ * judged, the verdict. Touches the run's own memory only. */
+
+#include "private.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* Fewer blocks in an interval than this, and one block more or less at its edge (5 %) weighs too much. */
+#define MIN_BLOCKS_PER_INTERVAL 20
+#define WANTED_FINE_INTERVALS 5
+
+void run_set_end(Run *run, TestEnd end)
+{
+        if (run->end_known)
+                return;
+        run->end = end;
+        run->end_known = true;
+}
+
+void run_set_not_started(Run *run, ReasonCode reason, const char *format, ...)
+{
+        va_list ap;
+
+        if (run->end_known)
+                return;
+        va_start(ap, format);
+        (void) vsnprintf(run->detail, sizeof run->detail, format, ap);
+        va_end(ap);
+        run->start_reason = reason;
+        run_set_end(run, TEST_NOT_STARTED);
+}
+
+void run_set_end_from_outcome(Run *run)
+{
+        const ProbeProgress *progress = &run->progress;
+        const char *path = run->record->path;
+        const char *text = strerror(progress->error);
+
+        switch (progress->outcome) {
+        case PROBE_OK:
+                run_set_end(run, TEST_COMPLETE);
+                break;
+        case PROBE_STOPPED: /* by the deadline or an abort, which have said so */
+                run_set_end(run, TEST_ABORTED);
+                break;
+        case PROBE_KILLED:
+                if (!run->end_known)
+                        (void) snprintf(run->detail, sizeof run->detail,
+                                        "writer %u was killed from outside (out of memory?)",
+                                        progress->failed_stream);
+                run_set_end(run, TEST_ABORTED);
+                break;
+        case PROBE_PATH_MISSING:
+                run_set_not_started(run, REASON_PATH_MISSING, "%s: %s; give an existing directory", path,
+                                    text);
+                break;
+        case PROBE_SYMLINK:
+                run_set_not_started(
+                        run, REASON_WRONG_DEVICE,
+                        "%s is a symbolic link, which may lead to another disk; name the directory itself",
+                        path);
+                break;
+        case PROBE_NOT_WRITABLE:
+                run_set_not_started(
+                        run, REASON_WRITE_ERROR,
+                        "cannot create a test file in %s: %s; make it writable for the user that tests it",
+                        path, text);
+                break;
+        case PROBE_DIRECT_REFUSED:
+                run_set_not_started(
+                        run, REASON_DIRECT_IO_UNSUPPORTED,
+                        "%s: the file system refuses O_DIRECT; test a file system on a local disk", path);
+                break;
+        case PROBE_NO_SPACE:
+                if (progress->writing_failed)
+                        run_set_end(run, TEST_NO_SPACE);
+                else
+                        run_set_not_started(
+                                run, REASON_NO_SPACE,
+                                "%.0f MiB are free in %s, the test and its reserve need %.0f MiB; "
+                                "free some, or "
+                                "use a smaller profile",
+                                (double) progress->free_bytes / 1048576, path,
+                                (double) progress->needed_bytes / 1048576);
+                break;
+        case PROBE_WRITE_ERROR:
+                if (progress->writing_failed)
+                        run_set_end(run, TEST_WRITE_ERROR);
+                else
+                        run_set_not_started(run, REASON_WRITE_ERROR, "cannot create a test file in %s: %s",
+                                            path, text);
+                break;
+        case PROBE_INTERNAL:
+        case _PROBE_OUTCOME_MAX:
+                run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s", text);
+                break;
+        }
+}
+
+/* ---- the verdict ---- */
+
+/* Takes the series that is judged into the record, with the window's edges around it. */
+static int collect_samples(Run *run)
+{
+        RunRecord *record = run->record;
+        bool by_ticks = run->ticks.n > MIN_TICK_INTERVALS;
+        Series *series = by_ticks ? &run->ticks : &run->fine;
+        uint64_t blocks = run->progress.blocks_written;
+
+        if (!run->window_open)
+                return 0;
+        if (!by_ticks) {
+                size_t wanted = blocks / MIN_BLOCKS_PER_INTERVAL > WANTED_FINE_INTERVALS
+                                        ? WANTED_FINE_INTERVALS
+                                        : (size_t) (blocks / MIN_BLOCKS_PER_INTERVAL);
+                series_thin(series, wanted > 0 ? wanted : 1);
+        }
+        record->samples = calloc(series->n + 2, sizeof *record->samples);
+        if (!record->samples)
+                return -ENOMEM;
+        /* The fine series begins with the window's own first snapshot. */
+        record->first_is_tick = !by_ticks;
+        if (by_ticks)
+                record->samples[record->n_samples++] = run->first;
+        memcpy(record->samples + record->n_samples, series->items, series->n * sizeof *series->items);
+        record->n_samples += series->n;
+        if (run->last.gap == GAP_NONE)
+                run->last.gap = series->pending_gap;
+        record->samples[record->n_samples++] = run->last;
+        return 0;
+}
+
+void run_judge(Run *run)
+{
+        RunRecord *record = run->record;
+        const Device *device = record->device;
+        _cleanup_free_ Histogram *histogram = calloc(1, sizeof *histogram);
+
+        if (run->probe && histogram) {
+                probe_latency(run->probe, histogram);
+                latency_summary_from_histogram(histogram, &record->latency);
+                record->has_latency = histogram->count > 0;
+                record->n_slowest = probe_slowest(run->probe, record->slowest);
+                if (histogram->max_ns > run->longest_stall_ns)
+                        run->longest_stall_ns = histogram->max_ns;
+        }
+        if (collect_samples(run) < 0)
+                run_set_not_started(run, REASON_ABORTED, "out of memory");
+
+        RunFacts facts = {
+                .end = run->end,
+                .start_reason = run->start_reason,
+                .start_detail = run->detail,
+                .write_errno = run->progress.error,
+                .write_offset_bytes = run->progress.failed_offset_bytes,
+                .abort_detail = run->detail[0] ? run->detail : NULL,
+                .device_name = device && device->status == DEVICE_OK ? device->name : NULL,
+                .time_limit_ns = record->max_duration_ns,
+                .snapshots = record->samples,
+                .n_snapshots = record->n_samples,
+                .first_is_tick = record->first_is_tick,
+                .last_is_tick = record->last_is_tick,
+                .bytes_total = record->bytes_total,
+                .bytes_written = record->bytes_written,
+                .block_size = record->block_size,
+                .streams = record->streams,
+                .rows_summed = device && device->n_rows > 1,
+                .compresses = device && device->filesystem && strcmp(device->filesystem, "btrfs") == 0,
+                .background_write_mb_per_s = record->background_write_mb_per_s,
+                .longest_stall_ns = run->longest_stall_ns,
+                .stall_limit_ns = STALL_LIMIT_NS,
+        };
+        for (size_t i = 0; device && i < device->n_rows; i++) {
+                const DeviceNode *node = &device->nodes[device->rows[i]];
+                facts.iostats_disabled = facts.iostats_disabled || node->iostats == 0;
+                facts.cache_in_front = facts.cache_in_front || (node->kind == DEVICE_LOOP && node->dio == 0);
+        }
+        judge_run(&record->limits, &facts, &record->judgement);
+}
+
+RunState run_state_after(TestEnd end)
+{
+        switch (end) {
+        case TEST_COMPLETE:
+        case TEST_TIME_LIMIT:
+        case TEST_WRITE_ERROR:
+                return RUN_FINISHED;
+        case TEST_ABORTED:
+                return RUN_ABORTED;
+        case TEST_NOT_STARTED:
+        case TEST_NO_SPACE:
+        case _TEST_END_MAX:
+                break;
+        }
+        return RUN_FAILED;
+}

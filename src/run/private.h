@@ -1,0 +1,56 @@
+/* A run from the inside, private to this room: run.c moves it, ending.c says how it ended. */
+#pragma once
+
+#include "tierprobe/run.h"
+#include "tierprobe/series.h"
+
+/* Regular intervals that must lie inside the window before they are judged, as many as the judge needs to pass a
+ * run. With fewer the finer ones serve, thinned to the longest of which there are enough: a disk that takes
+ * 10,000 MiB in 3 s has but two whole seconds to look at, and the shorter an interval, the more a hiccup weighs
+ * that the documented one second would average out. */
+#define MIN_TICK_INTERVALS 3
+
+/* A write that takes a hundred times the latency limit's default hangs for every practical purpose. */
+#define STALL_LIMIT_NS (2 * NS_PER_S)
+
+struct Run {
+        sd_event *event;
+        RunEvents events;
+        RunRecord *record;
+        Profile profile;
+        GuardRules guard;
+        char *procfs, *sysfs;
+
+        Probe *probe;
+        Sampler *sampler;
+        sd_event_source *probe_source, *watch_timer, *deadline_timer, *grace_timer;
+
+        Snapshot first, last;
+        bool window_open, window_closed;
+        Series ticks, fine;
+        uint64_t next_watch_ns;
+        uint64_t longest_stall_ns;
+
+        TestEnd end;
+        bool end_known;
+        ReasonCode start_reason;
+        char detail[256]; /* of the end: why it could not start, or who aborted */
+        ProbeProgress progress;
+        bool ended, gone;
+};
+
+/* Notes how the test ended; the first to know it counts. */
+void run_set_end(Run *run, TestEnd end);
+
+/* It could not start: REASON, and a sentence. */
+void run_set_not_started(Run *run, ReasonCode reason, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* What the writers say of their end, in the judge's terms. */
+void run_set_end_from_outcome(Run *run);
+
+/* Puts the samples, latencies and the verdict into the record. */
+void run_judge(Run *run);
+
+/* What the record's state is after such an end. */
+RunState run_state_after(TestEnd end);

@@ -1,0 +1,115 @@
+/* The record of one run: making, freeing, and the names of its enums. Touches no file and no clock. */
+
+#include "tierprobe/record.h"
+
+#include "tierprobe/cleanup.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const trigger_names[_TRIGGER_MAX] = {
+        [TRIGGER_MANUAL] = "manual",
+        [TRIGGER_SCHEDULE] = "schedule",
+        [TRIGGER_START] = "start",
+};
+
+static const char *const state_names[_RUN_STATE_MAX] = {
+        [RUN_QUEUED] = "queued",   [RUN_RUNNING] = "running", [RUN_FINISHED] = "finished",
+        [RUN_ABORTED] = "aborted", [RUN_FAILED] = "failed",
+};
+
+const char *run_trigger_to_string(RunTrigger trigger)
+{
+        return trigger_names[trigger];
+}
+
+int run_trigger_from_string(const char *text, RunTrigger *ret)
+{
+        for (size_t i = 0; i < ELEMENTSOF(trigger_names); i++)
+                if (strcmp(text, trigger_names[i]) == 0) {
+                        *ret = (RunTrigger) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+const char *run_state_to_string(RunState state)
+{
+        return state_names[state];
+}
+
+int run_state_from_string(const char *text, RunState *ret)
+{
+        for (size_t i = 0; i < ELEMENTSOF(state_names); i++)
+                if (strcmp(text, state_names[i]) == 0) {
+                        *ret = (RunState) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+static double ms_from_ns(double ns)
+{
+        return ns / 1e6;
+}
+
+void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *ret)
+{
+        if (histogram->count == 0) {
+                *ret = (LatencySummary){ NAN, NAN, NAN, NAN, NAN, NAN };
+                return;
+        }
+        *ret = (LatencySummary){
+                .mean = ms_from_ns(histogram_mean_ns(histogram)),
+                .p50 = ms_from_ns((double) histogram_quantile_ns(histogram, 0.50)),
+                .p90 = ms_from_ns((double) histogram_quantile_ns(histogram, 0.90)),
+                .p99 = ms_from_ns((double) histogram_quantile_ns(histogram, 0.99)),
+                .p99_9 = ms_from_ns((double) histogram_quantile_ns(histogram, 0.999)),
+                .max = ms_from_ns((double) histogram->max_ns),
+        };
+}
+
+int run_record_new(RunRecord **ret)
+{
+        RunRecord *record = calloc(1, sizeof *record);
+        if (!record)
+                return -ENOMEM;
+
+        /* What nobody has measured yet must not read as zero. */
+        record->judgement = (Judgement){
+                .verdict = VERDICT_NEVER_RUN,
+                .criteria = { { .value = NAN }, { .value = NAN } },
+                .elapsed_s = NAN,
+                .app_write_mb_per_s = NAN,
+                .foreign_write_ratio = NAN,
+                .first_third_mb_per_s = NAN,
+                .last_third_mb_per_s = NAN,
+                .worst_sample_mb_per_s = NAN,
+        };
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
+                memcpy((char *) &record->judgement.measured + metric_columns[i].offset, &(double){ NAN },
+                       sizeof(double));
+        record->latency = (LatencySummary){ NAN, NAN, NAN, NAN, NAN, NAN };
+        record->background_write_mb_per_s = NAN;
+        *ret = record;
+        return 0;
+}
+
+RunRecord *run_record_free(RunRecord *record)
+{
+        if (!record)
+                return NULL;
+        free(record->path);
+        free(record->samples);
+        record->device = device_free(record->device);
+        free(record);
+        return NULL;
+}
+
+void run_record_freep(RunRecord **record)
+{
+        if (*record)
+                *record = run_record_free(*record);
+}

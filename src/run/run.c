@@ -1,0 +1,458 @@
+/* One run: the state machine around the writers. It reads the counters at the window's exact edges, keeps the
+ * samples between them, watches for stalls and limits, and has the whole judged. Touches its own children and
+ * /sys through sampler and probe, nothing on the tested path. */
+
+#include "private.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+#include "tierprobe/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+
+/* Fine sampling begins at 10 ms and doubles its spacing as the run goes on, so 32 to 64 intervals cover it.
+ */
+#define FINE_NS (10 * NS_PER_MS)
+#define FINE_CAPACITY 64
+#define TICK_CAPACITY 4096
+
+#define WATCH_NS (500 * NS_PER_MS) /* how often stalls are looked for once fine sampling is over */
+#define GRACE_NS (3 * NS_PER_S)    /* how long writers may take to stop before they are killed */
+#define CLOSING_NS (10 * NS_PER_S) /* how long freeing the files may hold back the verdict */
+
+static void source_free(sd_event_source **source)
+{
+        *source = sd_event_source_disable_unref(*source);
+}
+
+/* ---- making and freeing ---- */
+
+static void make_id(char id[RUN_ID_SIZE], int64_t real_ns)
+{
+        uint32_t random = 0;
+        char time[RFC3339_SIZE];
+
+        if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+                random = (uint32_t) clock_ns(CLOCK_MONOTONIC);
+        (void) rfc3339_format(time, real_ns); /* 2026-11-30T13:14:05.123Z */
+        (void) snprintf(id, RUN_ID_SIZE, "%.4s%.2s%.2sT%.2s%.2s%.2s-%06" PRIx32, time, time + 5, time + 8,
+                        time + 11, time + 14, time + 17, random & UINT32_C(0xffffff));
+}
+
+static void describe_host(RunRecord *record)
+{
+        struct utsname uts;
+
+        (void) snprintf(record->version, sizeof record->version, "%s", TIERPROBE_VERSION);
+        if (uname(&uts) < 0)
+                return;
+        (void) snprintf(record->kernel, sizeof record->kernel, "%.60s %.64s", uts.release, uts.machine);
+        (void) snprintf(record->hostname, sizeof record->hostname, "%s", uts.nodename);
+}
+
+int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEvents *events)
+{
+        _cleanup_(run_freep) Run *run = calloc(1, sizeof *run);
+
+        if (!run)
+                return -ENOMEM;
+        run->event = sd_event_ref(event);
+        run->events = *events;
+        run->profile = *request->profile;
+        run->guard = *request->guard;
+        run->procfs = strdup(request->procfs);
+        run->sysfs = strdup(request->sysfs);
+        if (!run->procfs || !run->sysfs)
+                return -ENOMEM;
+        int r = run_record_new(&run->record);
+        if (r < 0)
+                return r;
+
+        RunRecord *record = run->record;
+        record->path = strdup(request->path);
+        if (!record->path)
+                return -ENOMEM;
+        (void) snprintf(record->target, sizeof record->target, "%s", request->target);
+        (void) snprintf(record->profile, sizeof record->profile, "%s", request->profile->name);
+        record->certifying = request->profile->certifying;
+        record->trigger = request->trigger;
+        record->state = RUN_QUEUED;
+        record->queued_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        make_id(record->id, record->queued_real_ns);
+        record->block_size = request->profile->block_size;
+        record->count = request->profile->count;
+        record->streams = request->profile->streams;
+        record->pattern = request->profile->pattern;
+        record->max_duration_ns = request->guard->max_duration_ns;
+        record->bytes_total = request->profile->duration_ns > 0 ? 0 : profile_bytes(request->profile);
+        record->limits = *request->limits;
+        record->background_write_mb_per_s = NAN;
+        describe_host(record);
+        *ret = TAKE_PTR(run);
+        return 0;
+}
+
+Run *run_free(Run *run)
+{
+        if (!run)
+                return NULL;
+        source_free(&run->probe_source);
+        source_free(&run->watch_timer);
+        source_free(&run->deadline_timer);
+        source_free(&run->grace_timer);
+        probe_free(run->probe);
+        sampler_free(run->sampler);
+        series_done(&run->ticks);
+        series_done(&run->fine);
+        run_record_free(run->record);
+        free(run->procfs);
+        free(run->sysfs);
+        sd_event_unref(run->event);
+        free(run);
+        return NULL;
+}
+
+void run_freep(Run **run)
+{
+        run_free(*run);
+}
+
+/* ---- the end ---- */
+
+static void refresh(Run *run)
+{
+        RunRecord *record = run->record;
+
+        if (!record || run->ended || !run->probe)
+                return;
+        probe_progress(run->probe, &run->progress);
+        record->bytes_written = run->progress.bytes_written;
+        if (run->window_open)
+                record->elapsed_ns = (run->window_closed ? run->last.mono_ns : clock_ns(CLOCK_MONOTONIC)) -
+                                     run->first.mono_ns;
+}
+
+/* The verdict stands. The caller must not touch the run after this: the event may free it. */
+static void finish(Run *run)
+{
+        if (run->ended)
+                return;
+        refresh(run);
+        source_free(&run->watch_timer);
+        source_free(&run->deadline_timer);
+        run->record->stalled_ns = 0;
+        if (!run->record->finished_real_ns)
+                run->record->finished_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        run_judge(run);
+        run->record->state = run_state_after(run->end);
+        run->ended = true;
+
+        bool gone = run->gone;
+        void (*gone_event)(Run *, void *) = run->events.gone;
+        void *userdata = run->events.userdata;
+        run->events.ended(run, userdata);
+        if (gone)
+                gone_event(run, userdata);
+}
+
+static void finish_unstarted(Run *run)
+{
+        run->gone = true;
+        finish(run);
+}
+
+/* ---- the window ---- */
+
+static void close_window(Run *run)
+{
+        if (!run->window_open || run->window_closed)
+                return;
+        sampler_read(run->sampler, &run->last);
+        run->window_closed = true;
+        run->record->finished_real_ns = run->last.real_ns;
+        source_free(&run->watch_timer);
+        source_free(&run->deadline_timer);
+}
+
+static int arm(Run *run, sd_event_source **source, uint64_t at_ns, sd_event_time_handler_t handler)
+{
+        if (*source) {
+                int r = sd_event_source_set_time(*source, at_ns / NS_PER_US);
+                return r < 0 ? r : sd_event_source_set_enabled(*source, SD_EVENT_ONESHOT);
+        }
+        return sd_event_add_time(run->event, source, CLOCK_MONOTONIC, at_ns / NS_PER_US, 500, handler, run);
+}
+
+static bool fine_is_needed(const Run *run)
+{
+        return run->ticks.n <= MIN_TICK_INTERVALS;
+}
+
+static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Run *run = userdata;
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+        (void) source;
+        (void) usec;
+        if (fine_is_needed(run)) {
+                Snapshot snapshot;
+
+                sampler_read(run->sampler, &snapshot);
+                series_add_spaced(&run->fine, &snapshot);
+        }
+        refresh(run);
+        uint64_t outstanding_ns = run->progress.oldest_write_ns;
+        bool was_stalled = run->record->stalled_ns > 0;
+        run->record->stalled_ns = outstanding_ns > STALL_LIMIT_NS ? outstanding_ns : 0;
+        if (outstanding_ns > run->longest_stall_ns)
+                run->longest_stall_ns = outstanding_ns;
+
+        uint64_t period_ns = fine_is_needed(run) ? FINE_NS * run->fine.stride : WATCH_NS;
+        do
+                run->next_watch_ns += period_ns;
+        while (run->next_watch_ns <= now_ns);
+        int r = arm(run, &run->watch_timer, run->next_watch_ns, on_watch);
+        if (was_stalled || run->record->stalled_ns > 0)
+                run->events.changed(run, run->events.userdata);
+        return r;
+}
+
+/* The kernel holds a writer, or frees its file for long: the verdict does not wait any longer. */
+static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Run *run = userdata;
+
+        (void) source;
+        (void) usec;
+        source_free(&run->grace_timer);
+        close_window(run);
+        refresh(run);
+        if (!run->window_closed)
+                run_set_not_started(run, REASON_STALLED,
+                                    "the test file could not be made: %s does not answer", run->record->path);
+        if (run->progress.state < PROBE_CLOSING)
+                probe_kill(run->probe);
+        if (!run->end_known)
+                run_set_end_from_outcome(run);
+        finish(run);
+        return 0;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Run *run = userdata;
+        uint64_t duration_ns = run->profile.duration_ns;
+        bool planned =
+                duration_ns > 0 && (!run->guard.max_duration_ns || duration_ns <= run->guard.max_duration_ns);
+
+        (void) source;
+        (void) usec;
+        source_free(&run->deadline_timer);
+        run_set_end(run, planned ? TEST_COMPLETE : TEST_TIME_LIMIT);
+        probe_stop(run->probe);
+        return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
+}
+
+static uint64_t deadline_after_ns(const Run *run)
+{
+        uint64_t duration_ns = run->profile.duration_ns, limit_ns = run->guard.max_duration_ns;
+
+        if (!duration_ns || (limit_ns && limit_ns < duration_ns))
+                return limit_ns;
+        return duration_ns;
+}
+
+/* All writers wait: read the counters, let go, watch. */
+static int open_window(Run *run)
+{
+        int r;
+
+        sampler_read(run->sampler, &run->first);
+        series_add_spaced(&run->fine, &run->first);
+        probe_go(run->probe);
+        run->window_open = true;
+        run->next_watch_ns = run->first.mono_ns + FINE_NS;
+        r = arm(run, &run->watch_timer, run->next_watch_ns, on_watch);
+        source_free(&run->grace_timer);
+        if (r >= 0 && deadline_after_ns(run) > 0)
+                r = arm(run, &run->deadline_timer, run->first.mono_ns + deadline_after_ns(run), on_deadline);
+        return r;
+}
+
+/* ---- the writers' news ---- */
+
+static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+        Run *run = userdata;
+        int r = 0;
+
+        (void) source;
+        (void) fd;
+        (void) revents;
+        switch (probe_process(run->probe)) {
+        case PROBE_PREPARING:
+        case PROBE_WRITING:
+        case PROBE_CLOSING:
+                return 0;
+        case PROBE_READY:
+                r = open_window(run);
+                if (r < 0) {
+                        run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s",
+                                            strerror(-r));
+                        probe_kill(run->probe);
+                } else
+                        run->events.changed(run, run->events.userdata);
+                return 0;
+        case PROBE_DONE:
+                close_window(run);
+                refresh(run);
+                run_set_end_from_outcome(run);
+                probe_release(run->probe);
+                return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
+        case PROBE_GONE:
+                break;
+        }
+
+        source_free(&run->probe_source);
+        source_free(&run->grace_timer);
+        run->gone = true;
+        if (run->ended) {
+                run->events.gone(run, run->events.userdata);
+                return 0;
+        }
+        close_window(run);
+        refresh(run);
+        run_set_end_from_outcome(run);
+        finish(run);
+        return 0;
+}
+
+/* ---- what the owner does ---- */
+
+static int start_probe(Run *run)
+{
+        const char *names[64];
+        size_t n_names = device_row_names(run->record->device, names, ELEMENTSOF(names));
+        const Profile *profile = &run->profile;
+        uint64_t file_bytes = profile->block_size * profile->count;
+
+        int r = sampler_new(&run->sampler, run->procfs, run->sysfs, names, n_names);
+        if (r >= 0)
+                r = series_init(&run->ticks, TICK_CAPACITY);
+        if (r >= 0)
+                r = series_init(&run->fine, FINE_CAPACITY);
+        if (r < 0)
+                return r;
+        r = probe_new(&(ProbePlan){ .path = run->record->path,
+                                    .block_size = profile->block_size,
+                                    .count = profile->duration_ns > 0 ? UINT64_MAX / profile->block_size
+                                                                      : profile->count,
+                                    .streams = profile->streams,
+                                    .pattern = profile->pattern,
+                                    .min_free_bytes = run->guard.min_free_bytes,
+                                    .min_free_ratio = run->guard.min_free_ratio,
+                                    .wrap_bytes = profile->duration_ns > 0 ? file_bytes : 0 },
+                      &run->probe);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(run->event, &run->probe_source, probe_get_fd(run->probe), EPOLLIN, on_probe, run);
+        if (r < 0)
+                return r;
+        /* Before everything else: the window's edges are read when this is dispatched. */
+        (void) sd_event_source_set_priority(run->probe_source, SD_EVENT_PRIORITY_IMPORTANT);
+        return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
+}
+
+void run_start(Run *run, const Device *device, double background_write_mb_per_s)
+{
+        RunRecord *record = run->record;
+
+        record->state = RUN_RUNNING;
+        record->started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        record->background_write_mb_per_s = background_write_mb_per_s;
+        int r = device ? device_copy(device, &record->device) : 0;
+        if (r < 0 || !device)
+                run_set_not_started(run, REASON_NO_BLOCK_DEVICE, "no block device was found under %s",
+                                    record->path);
+        else if (device->status == DEVICE_NOT_MOUNTED)
+                run_set_not_started(run, REASON_NOT_MOUNTED, "%s",
+                                    device->detail ? device->detail : record->path);
+        else if (device->status != DEVICE_OK)
+                run_set_not_started(run, REASON_NO_BLOCK_DEVICE, "%s",
+                                    device->detail ? device->detail : record->path);
+        for (size_t i = 0; !run->end_known && i < record->device->n_rows; i++) {
+                const DeviceNode *node = &record->device->nodes[record->device->rows[i]];
+
+                if (node->iostats == 0)
+                        run_set_not_started(run, REASON_COUNTERS_DISABLED,
+                                            "%s does not count its I/O (queue/iostats is 0); write 1 to "
+                                            "/sys/block/%s/queue/iostats and test again",
+                                            node->name, node->name);
+        }
+        if (!run->end_known) {
+                r = start_probe(run);
+                if (r < 0)
+                        run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s",
+                                            strerror(-r));
+        }
+        if (run->end_known) {
+                run->probe_source = sd_event_source_disable_unref(run->probe_source);
+                source_free(&run->grace_timer);
+                run->probe = probe_free(run->probe);
+                finish_unstarted(run);
+                return;
+        }
+        run->events.changed(run, run->events.userdata);
+}
+
+void run_refuse(Run *run, ReasonCode reason, const char *detail)
+{
+        if (run->end_known || run->probe)
+                return;
+        run_set_not_started(run, reason, "%s", detail);
+        finish_unstarted(run);
+}
+
+void run_abort(Run *run, const char *detail)
+{
+        if (run->ended)
+                return;
+        if (!run->end_known)
+                (void) snprintf(run->detail, sizeof run->detail, "%s", detail);
+        run_set_end(run, TEST_ABORTED);
+        if (!run->probe) {
+                finish_unstarted(run);
+                return;
+        }
+        close_window(run);
+        probe_kill(run->probe);
+        (void) arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
+}
+
+void run_tick(Run *run, const Snapshot *snapshot)
+{
+        if (run->window_open && !run->window_closed)
+                series_add(&run->ticks, snapshot);
+}
+
+const RunRecord *run_record(Run *run)
+{
+        refresh(run);
+        return run->record;
+}
+
+RunRecord *run_take_record(Run *run)
+{
+        return run->ended ? TAKE_PTR(run->record) : NULL;
+}
+
+bool run_is_gone(const Run *run)
+{
+        return run->gone;
+}

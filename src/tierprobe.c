@@ -1,0 +1,53 @@
+/* tierprobe: the command line's thin main. Picks the subcommand. */
+
+#include "tierprobe/cli.h"
+
+#include "tierprobe/cleanup.h"
+
+#include <string.h>
+
+typedef struct Command {
+        const char *name;
+        int (*run)(int argc, char *argv[]);
+        const char *summary;
+} Command;
+
+static const Command commands[] = {
+        { "run", cli_run, "test a path once, in the foreground" },
+};
+
+static void print_help(FILE *out)
+{
+        (void) fprintf(out, "tierprobe COMMAND [ARGUMENT...]\n"
+                            "Tells whether a local disk is fit to be a database's caching tier.\n\n");
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                (void) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+        (void) fprintf(out, "\n'tierprobe COMMAND --help' tells more.\n"
+                            "Exit status: 0 pass, 1 warning, 2 fail, 3 inconclusive or an error.\n");
+}
+
+int main(int argc, char *argv[])
+{
+        if (argc < 2) {
+                print_help(stderr);
+                return CLI_UNKNOWN;
+        }
+        if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+                print_help(stdout);
+                return CLI_PASS;
+        }
+        if (strcmp(argv[1], "--version") == 0) {
+                (void) printf("tierprobe %s\n", TIERPROBE_VERSION);
+                return CLI_PASS;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(commands); i++)
+                if (strcmp(argv[1], commands[i].name) == 0) {
+                        if (argc == 3 && strcmp(argv[2], "--version") == 0) {
+                                (void) printf("tierprobe %s\n", TIERPROBE_VERSION);
+                                return CLI_PASS;
+                        }
+                        return commands[i].run(argc - 1, argv + 1);
+                }
+        (void) fprintf(stderr, "tierprobe: '%s' is not a command\nTry 'tierprobe --help'.\n", argv[1]);
+        return CLI_UNKNOWN;
+}

@@ -1,0 +1,323 @@
+/* The verdict: which figures can be trusted, what they say, and why. Pure. */
+
+#include "tierprobe/verdict.h"
+
+#include "figures.h"
+#include "window.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Below this part of what the writers wrote, the device did not do their work: something in between kept,
+ * compressed or merged it. A device that lags by a snapshot's bracket is far above it. */
+#define BYTES_SEEN_MIN 0.90
+
+/* Above this part of the device's writes, others were at work. Metadata and journal of a file system that is
+ * written in whole blocks stay below one percent; with 4 KiB blocks synced one by one they reach several. */
+#define FOREIGN_MAX 0.10
+
+/* Kernels print whole milliseconds, but add up nanoseconds. No time at all over this many writes of this size
+ * would be under 10 us for 64 KiB or more, or under 1 us for any: no device with a medium, but just what a
+ * row without start times looks like (bio based md and dm before they were timed). A few fast writes are not
+ * yet suspicious: fifty of 15 us give 0 ms honestly. */
+#define UNTIMED_WRITES 100
+#define UNTIMED_WRITE_BYTES (UINT64_C(64) << 10)
+#define UNTIMED_WRITES_ANY_SIZE 1000
+
+/* Our writes began inside the window; someone else's may have been stuck for some time before. */
+#define IMPLAUSIBLE_AWAIT_WINDOWS 10
+#define IMPLAUSIBLE_AWAIT_MS 60000
+
+static const char *device_name(const RunFacts *facts)
+{
+        return facts->device_name && *facts->device_name ? facts->device_name : "the device";
+}
+
+static double ns_to_s(uint64_t ns)
+{
+        return (double) ns / 1e9;
+}
+
+/* ---- how the run ended ---- */
+
+static Verdict judge_write_error(const RunFacts *facts, Reasons *reasons)
+{
+        const char *name = strerrorname_np(facts->write_errno);
+        const char *text = strerrordesc_np(facts->write_errno);
+        double offset_mb = (double) facts->write_offset_bytes / 1e6;
+
+        name = name ? name : "unknown error";
+        text = text ? text : "unknown error";
+        switch (facts->write_errno) {
+        case ENOSPC:
+        case EDQUOT:
+        case EFBIG:
+                reasons_add(reasons, REASON_NO_SPACE,
+                            "A write %.1f MB into the file was refused: %s (%s). Free space, or raise the "
+                            "limit, and run again.",
+                            offset_mb, text, name);
+                return VERDICT_INCONCLUSIVE;
+        case ENOMEM:
+        case ENOBUFS:
+        case EINTR:
+                reasons_add(reasons, REASON_ABORTED,
+                            "A write %.1f MB into the file was given up by the host: %s (%s). This says "
+                            "nothing about the device; run again.",
+                            offset_mb, text, name);
+                return VERDICT_INCONCLUSIVE;
+        case EINVAL:
+        case EOPNOTSUPP:
+                /* Some file systems open with O_DIRECT and refuse the first write. */
+                if (facts->write_offset_bytes == 0 && facts->bytes_written == 0) {
+                        reasons_add(reasons, REASON_DIRECT_IO_UNSUPPORTED,
+                                    "The first direct write was refused: %s (%s). The test needs a file "
+                                    "system and a block size with direct I/O.",
+                                    text, name);
+                        return VERDICT_INCONCLUSIVE;
+                }
+                break;
+        default: /* any other error number is the device's, or its file system's */
+                break;
+        }
+        reasons_add(reasons, REASON_WRITE_ERROR,
+                    "A write to %s failed %.1f MB into the file: %s (%s). Look at the kernel log and replace "
+                    "or repair the device.",
+                    device_name(facts), offset_mb, text, name);
+        return VERDICT_FAIL;
+}
+
+/* The verdict when the end alone decides it, else VERDICT_NEVER_RUN. */
+static Verdict judge_end(const RunFacts *facts, Reasons *reasons)
+{
+        switch (facts->end) {
+        case TEST_COMPLETE:
+        case TEST_TIME_LIMIT:
+                return VERDICT_NEVER_RUN;
+        case TEST_NOT_STARTED:
+                reasons_add(reasons, facts->start_reason, "%s",
+                            facts->start_detail ? facts->start_detail : "The test could not start.");
+                return VERDICT_INCONCLUSIVE;
+        case TEST_ABORTED:
+                reasons_add(reasons, REASON_ABORTED, "%s after %.1f MB of %.1f MB. Run again.",
+                            facts->abort_detail ? facts->abort_detail : "Aborted",
+                            (double) facts->bytes_written / 1e6, (double) facts->bytes_total / 1e6);
+                return VERDICT_INCONCLUSIVE;
+        case TEST_NO_SPACE:
+                reasons_add(reasons, REASON_NO_SPACE,
+                            "The file system was full after %.1f MB of %.1f MB. Free space and run again.",
+                            (double) facts->bytes_written / 1e6, (double) facts->bytes_total / 1e6);
+                return VERDICT_INCONCLUSIVE;
+        case TEST_WRITE_ERROR:
+                return judge_write_error(facts, reasons);
+        case _TEST_END_MAX:
+                break;
+        }
+        reasons_add(reasons, REASON_ABORTED, "The test ended in no known way. Run again.");
+        return VERDICT_INCONCLUSIVE;
+}
+
+/* ---- whether the figures can be trusted ---- */
+
+static void find_gaps(const RunFacts *facts, const Window *window, Reasons *reasons)
+{
+        const char *device = device_name(facts);
+
+        if (window->broken[GAP_SUSPENDED])
+                reasons_add(reasons, REASON_SUSPENDED,
+                            "The machine was suspended during the test: %u interval(s) have no figures. Run "
+                            "again while it stays awake.",
+                            window->dropped);
+        for (Gap gap = GAP_FIRST; gap < _GAP_MAX; gap++)
+                if (gap != GAP_SUSPENDED && window->broken[gap])
+                        reasons_add(reasons, REASON_COUNTERS_RESET,
+                                    "The counters of %s broke off (%s) during the test: %u interval(s) have "
+                                    "no figures. Look for a reset or removal in the kernel log, run again.",
+                                    device, gap_to_string(gap), window->dropped);
+        if (window->implausible)
+                reasons_add(reasons, REASON_COUNTERS_RESET,
+                            "The counters of %s jumped: %.3g MB/s is more than any device writes. Run again.",
+                            device, window->implausible_mb_s);
+        double most_ms =
+                (double) window->sum.interval_ns / 1e6 * IMPLAUSIBLE_AWAIT_WINDOWS + IMPLAUSIBLE_AWAIT_MS;
+        if (window->w_await > most_ms)
+                reasons_add(reasons, REASON_COUNTERS_RESET,
+                            "The counters of %s jumped: a w_await of %.3g ms cannot come from a test of %.1f "
+                            "s. Run again.",
+                            device, window->w_await, ns_to_s(window->sum.interval_ns));
+}
+
+static bool is_untimed(const Delta *sum)
+{
+        if (sum->w_ms > 0)
+                return false;
+        return sum->w_ios >= UNTIMED_WRITES_ANY_SIZE ||
+               (sum->w_ios >= UNTIMED_WRITES &&
+                sum->w_sectors / sum->w_ios >= UNTIMED_WRITE_BYTES / SECTOR_BYTES);
+}
+
+static void find_no_writes(const RunFacts *facts, const Window *window, Reasons *reasons)
+{
+        if (facts->bytes_written == 0)
+                reasons_add(reasons, REASON_NO_WRITE_COMPLETED,
+                            "No write completed on %s in %.1f s. See whether it hangs: look at the kernel "
+                            "log and at its queue.",
+                            device_name(facts), ns_to_s(window->sum.interval_ns));
+        else
+                reasons_add(reasons, REASON_NO_WRITE_COMPLETED,
+                            "No write completed on %s in %.1f s, though %.1f MB were written: another device "
+                            "or a cache took them. See which device holds the path.",
+                            device_name(facts), ns_to_s(window->sum.interval_ns),
+                            (double) facts->bytes_written / 1e6);
+}
+
+static void find_missing_bytes(const RunFacts *facts, const Window *window, Reasons *reasons)
+{
+        double written = (double) facts->bytes_written;
+        double seen = (double) window->sum.w_sectors * SECTOR_BYTES;
+
+        if (written <= 0 || seen >= BYTES_SEEN_MIN * written)
+                return;
+        reasons_add(reasons, REASON_BYTES_MISMATCH,
+                    "%s saw %.1f MB of the %.1f MB written (%.0f %%, at least %.0f %% expected): %s.",
+                    device_name(facts), seen / 1e6, written / 1e6, 100 * seen / written, 100 * BYTES_SEEN_MIN,
+                    facts->compresses
+                            ? "the file system compresses them; use pattern = random or a directory without "
+                              "compression"
+                            : "a cache or another device takes the rest; see which device holds the path");
+}
+
+/* Adds why the figures cannot be judged. Untimed counters are apart: throughput can still be. */
+static void find_blockers(const RunFacts *facts, const Window *window, Reasons *reasons)
+{
+        bool gapless = window->dropped == 0;
+
+        if (facts->iostats_disabled)
+                reasons_add(reasons, REASON_COUNTERS_DISABLED,
+                            "queue/iostats of %s is 0, so its counters stand still. Set it to 1 (echo 1 > "
+                            "/sys/block/NAME/queue/iostats) and run again.",
+                            device_name(facts));
+        find_gaps(facts, window, reasons);
+        if (!gapless || facts->iostats_disabled)
+                return;
+        if (window->sum.interval_ns == 0) {
+                reasons_add(reasons, REASON_TOO_FEW_SAMPLES,
+                            "The counters of %s were not read at both ends of the test: there are no "
+                            "figures. Run again with a larger count.",
+                            device_name(facts));
+                return;
+        }
+        if (window->sum.w_ios == 0)
+                find_no_writes(facts, window, reasons);
+        find_missing_bytes(facts, window, reasons);
+        if (window->samples == 0 && window->sum.w_ios > 0)
+                reasons_add(reasons, REASON_TOO_FEW_SAMPLES,
+                            "The test took %.2f s: no full sample interval lies inside, at least %d are "
+                            "needed. Use a larger count or a shorter sampling interval.",
+                            ns_to_s(window->sum.interval_ns), MIN_SAMPLES_TO_PASS);
+}
+
+/* ---- the run ---- */
+
+static void fill_evidence(const Limits *limits, const RunFacts *facts, const Window *window, Judgement *j)
+{
+        double device_bytes = (double) window->sum.w_sectors * SECTOR_BYTES;
+        double our_bytes = (double) facts->bytes_written;
+        bool figures = window->sum.interval_ns > 0 && !facts->iostats_disabled;
+
+        judgement_init(limits, j);
+        j->samples_total = window->samples;
+        j->samples_passing = window->passing;
+        j->samples_low = window->low;
+        j->samples_slow = window->slow;
+        j->samples_dropped = window->dropped;
+        if (window->sum.interval_ns > 0) {
+                metrics_from_delta(&window->sum, &j->measured);
+                j->elapsed_s = ns_to_s(window->sum.interval_ns);
+                j->app_write_mb_per_s = our_bytes / 1e6 / j->elapsed_s;
+        }
+        if (!figures)
+                return;
+        j->first_third_mb_per_s = window->first_third_wkb_s / 1000;
+        j->last_third_mb_per_s = window->last_third_wkb_s / 1000;
+        j->worst_sample_mb_per_s = window->worst_wkb_s / 1000;
+        if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
+                j->foreign_write_ratio =
+                        device_bytes > our_bytes ? (device_bytes - our_bytes) / device_bytes : 0;
+        judgement_set_figures(limits, window->wkb_s, is_untimed(&window->sum) ? NAN : window->w_await, j);
+}
+
+static void add_remarks(const RunFacts *facts, const Window *window, Reasons *reasons)
+{
+        if (facts->stall_limit_ns > 0 && facts->longest_stall_ns > facts->stall_limit_ns)
+                reasons_add(reasons, REASON_STALLED,
+                            "A write to %s was outstanding for %.1f s, longer than %.1f s. Look for timeouts "
+                            "and resets in the kernel log.",
+                            device_name(facts), ns_to_s(facts->longest_stall_ns),
+                            ns_to_s(facts->stall_limit_ns));
+        if (facts->end == TEST_TIME_LIMIT)
+                reasons_add(reasons, REASON_TRUNCATED,
+                            "The time limit of %.1f s ended the test after %.1f MB of %.1f MB: judged on "
+                            "the %.1f s measured. Raise max_duration to write all.",
+                            ns_to_s(facts->time_limit_ns), (double) facts->bytes_written / 1e6,
+                            (double) facts->bytes_total / 1e6, ns_to_s(window->sum.interval_ns));
+}
+
+static Verdict judge_window(const Limits *limits, const RunFacts *facts, const Window *window, Judgement *j)
+{
+        Reasons misses = { 0 };
+        Verdict verdict = VERDICT_PASS;
+
+        find_blockers(facts, window, &j->reasons);
+        if (j->reasons.n > 0)
+                return VERDICT_INCONCLUSIVE;
+
+        if (find_misses(limits, device_name(facts), (Rounding){ 0 }, j, &misses))
+                verdict = VERDICT_FAIL;
+        else if (is_untimed(&window->sum))
+                verdict = VERDICT_INCONCLUSIVE;
+        else if (window->samples < MIN_SAMPLES_TO_PASS) {
+                reasons_add(&j->reasons, REASON_TOO_FEW_SAMPLES,
+                            "Only %u full sample interval(s) lie inside the test of %.2f s, %d are needed "
+                            "to pass. Use a larger count or a shorter sampling interval.",
+                            window->samples, j->elapsed_s, MIN_SAMPLES_TO_PASS);
+                verdict = VERDICT_INCONCLUSIVE;
+        }
+        if (verdict == VERDICT_FAIL && j->foreign_write_ratio > FOREIGN_MAX) {
+                char background[64] = "";
+
+                if (facts->background_write_mb_per_s >= 0)
+                        (void) snprintf(background, sizeof background, " (%.1f MB/s just before the test)",
+                                        facts->background_write_mb_per_s);
+                reasons_add(&j->reasons, REASON_FOREIGN_IO,
+                            "%.0f %% of the bytes that %s wrote came from others, more than %.0f %%%s: their "
+                            "load may be why it failed. Run again when it is quiet.",
+                            100 * j->foreign_write_ratio, device_name(facts), 100 * FOREIGN_MAX, background);
+                verdict = VERDICT_INCONCLUSIVE;
+        }
+        for (size_t i = 0; i < misses.n; i++)
+                reasons_add(&j->reasons, misses.items[i].code, "%s", misses.items[i].detail);
+        if (is_untimed(&window->sum))
+                reasons_add(&j->reasons, REASON_COUNTERS_UNTIMED,
+                            "%s counts 0 ms over %" PRIu64 " writes: it does not time them, so w_await "
+                            "cannot be judged. Judge the disks below it.",
+                            device_name(facts), window->sum.w_ios);
+        return verdict;
+}
+
+void judge_run(const Limits *limits, const RunFacts *facts, Judgement *ret)
+{
+        Judgement j = { 0 };
+        Window window;
+
+        window_measure(limits, facts, &window);
+        fill_evidence(limits, facts, &window, &j);
+        j.verdict = judge_end(facts, &j.reasons);
+        if (j.verdict == VERDICT_NEVER_RUN)
+                j.verdict = judge_window(limits, facts, &window, &j);
+        if (facts->end != TEST_NOT_STARTED)
+                add_remarks(facts, &window, &j.reasons);
+        *ret = j;
+}

@@ -1,0 +1,47 @@
+"""The disks that the programs must judge: one line each, with the truth about it.
+
+Limits and sizes are small, so that a slow and busy test machine comes to the same truth: a good disk takes
+300 MB/s against a limit of 100, a bad one less than half the limit.
+"""
+
+import dataclasses
+
+MB = 1_000_000
+MIB = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    disk: dict                 # arguments of disk()
+    verdict: str
+    reasons: frozenset = frozenset()   # codes that must be there
+    never: frozenset = frozenset()     # codes that must not
+    count: int = 300           # blocks of 1 MiB
+    limits: dict = dataclasses.field(default_factory=lambda: {"write_mb_per_s": 100, "w_await_ms": 20})
+
+
+def case(name, disk, verdict, *reasons, never=(), **more):
+    return Case(name, disk, verdict, frozenset(reasons), frozenset(never), **more)
+
+
+GOOD = 300 * MB
+THROUGHPUT, LATENCY = "write_throughput_low", "write_latency_high"
+
+CASES = [
+    case("memory", {"programmable": False, "size": "1G"}, "pass", count=900),
+    case("xfs", {"rate": GOOD}, "pass"),
+    case("ext4", {"rate": GOOD, "fs": "ext4"}, "pass"),
+    case("btrfs", {"rate": GOOD, "fs": "btrfs"}, "pass"),
+    case("slow", {"rate": 40 * MB}, "fail", THROUGHPUT, never=[LATENCY, "unsteady"], count=64),
+    case("slow-ext4", {"rate": 40 * MB, "fs": "ext4"}, "fail", THROUGHPUT, count=64),
+    case("latency", {"write_delay_us": 25000}, "fail", LATENCY, never=[THROUGHPUT], count=40,
+         limits={"write_mb_per_s": 5, "w_await_ms": 20}),
+    case("latency-ext4", {"write_delay_us": 25000, "fs": "ext4"}, "fail", LATENCY, never=[THROUGHPUT], count=40,
+         limits={"write_mb_per_s": 5, "w_await_ms": 20}),
+    case("both", {"rate": 20 * MB, "write_delay_us": 30000}, "fail", THROUGHPUT, LATENCY, count=32),
+    case("third-slow", {"rate": GOOD, "slow_period_us": 900000, "slow_part_us": 300000, "slow_rate": 40 * MB}, "fail",
+         "unsteady", never=[THROUGHPUT, LATENCY], count=400),
+    case("cliff", {"rate": GOOD, "cliff_after": 64 * MIB, "cliff_rate": 30 * MB}, "fail", THROUGHPUT, count=128),
+    case("eio", {"rate": GOOD, "error": 5, "error_after": 64 * MIB}, "fail", "write_error"),
+]

@@ -1,0 +1,309 @@
+/* The store of past runs: bounded, ordered, atomic, and not trusting its folder. */
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/history.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+static int dir_fd = -1;
+
+static int make_folder(void **state)
+{
+        (void) state;
+        (void) snprintf(folder, sizeof folder, "/tmp/test-runs-XXXXXX");
+        if (!mkdtemp(folder))
+                return -1;
+        dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
+        return dir_fd < 0;
+}
+
+static int remove_folder(void **state)
+{
+        char command[128];
+
+        (void) state;
+        close_fdp(&dir_fd);
+        (void) snprintf(command, sizeof command, "rm -rf '%s'", folder);
+        return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
+}
+
+static RunStore *open_store(size_t max_runs)
+{
+        RunStore *store = NULL;
+
+        assert_int_equal(run_store_open(&store, dir_fd, "runs", max_runs), 0);
+        return store;
+}
+
+static void close_store(RunStore **store)
+{
+        *store = run_store_free(*store);
+}
+
+static void put(RunStore *store, const char *id, const char *text)
+{
+        assert_int_equal(run_store_put(store, id, text, strlen(text)), 0);
+}
+
+static void assert_text(const RunStore *store, const char *id, const char *wanted)
+{
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+
+        assert_int_equal(run_store_get(store, id, &text, &size), 0);
+        assert_int_equal(size, strlen(wanted));
+        assert_string_equal(text, wanted);
+}
+
+static bool exists(const char *name)
+{
+        return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void touch(const char *name)
+{
+        _cleanup_close_ int fd = openat(dir_fd, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+        assert_true(fd >= 0);
+}
+
+static void test_put_get(void **state)
+{
+        struct stat st;
+        char *text = NULL;
+
+        (void) state;
+        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        assert_int_equal(fstatat(dir_fd, "runs", &st, 0), 0);
+        assert_int_equal(st.st_mode & 07777, 0750);
+        assert_int_equal(run_store_count(store), 0);
+        assert_null(run_store_id(store, 0));
+        put(store, "20261130T131405-7f3a9c", "{\"a\": 1}");
+        put(store, "20261129T131405-7f3a9c", "");
+        put(store, "20261130T131405-7f3a9c", "{\"a\": 2}");
+        assert_int_equal(run_store_count(store), 2);
+        assert_string_equal(run_store_id(store, 0), "20261130T131405-7f3a9c");
+        assert_string_equal(run_store_id(store, 1), "20261129T131405-7f3a9c");
+        assert_text(store, "20261130T131405-7f3a9c", "{\"a\": 2}");
+        assert_text(store, "20261129T131405-7f3a9c", "");
+        assert_int_equal(run_store_get(store, "x", &text, NULL), -ENOENT);
+        static const char *const bad[] = {
+                "", "..", "../x", "a.json", "a b", "123456789012345678901234", "é"
+        };
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                assert_int_equal(run_store_get(store, bad[i], &text, NULL), -EINVAL);
+                assert_int_equal(run_store_put(store, bad[i], "x", 1), -EINVAL);
+                assert_int_equal(run_store_set_aside(store, bad[i]), -EINVAL);
+        }
+        assert_null(text);
+        put(store, "12345678901234567890123", "x");
+}
+
+static void test_bounds(void **state)
+{
+        _cleanup_free_ char *big = calloc(1, RUN_STORE_MAX_BYTES + 1);
+        RunStore *nothing = NULL;
+
+        (void) state;
+        assert_int_equal(run_store_open(&nothing, dir_fd, "runs", 0), -EINVAL);
+        _cleanup_(run_store_freep) RunStore *store = open_store(3);
+        assert_int_equal(run_store_put(store, "big", big, RUN_STORE_MAX_BYTES + 1), -EFBIG);
+        assert_int_equal(run_store_count(store), 0);
+        assert_int_equal(run_store_put(store, "big", big, RUN_STORE_MAX_BYTES), 0);
+        close_store(&store);
+
+        touch("file");
+        assert_int_equal(run_store_open(&nothing, dir_fd, "file", 3), -ENOTDIR);
+        assert_int_equal(symlinkat("/tmp", dir_fd, "link"), 0);
+        assert_true(run_store_open(&nothing, dir_fd, "link", 3) < 0);
+        assert_null(nothing);
+}
+
+static void test_oldest_go_first(void **state)
+{
+        (void) state;
+        _cleanup_(run_store_freep) RunStore *store = open_store(3);
+        put(store, "2", "b");
+        put(store, "3", "c");
+        put(store, "4", "d");
+        put(store, "5", "e");
+        assert_int_equal(run_store_count(store), 3);
+        assert_false(exists("runs/2.json"));
+        assert_text(store, "3", "c");
+        put(store, "1", "late"); /* the clock was set back: the run just made stays */
+        assert_int_equal(run_store_count(store), 3);
+        assert_text(store, "1", "late");
+        assert_false(exists("runs/3.json"));
+        close_store(&store);
+        store = open_store(2);
+        assert_int_equal(run_store_count(store), 2);
+        assert_string_equal(run_store_id(store, 0), "5");
+        assert_string_equal(run_store_id(store, 1), "4");
+        assert_false(exists("runs/1.json"));
+}
+
+static void test_set_aside(void **state)
+{
+        char *text = NULL;
+
+        (void) state;
+        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        put(store, "1", "a");
+        put(store, "2", "b");
+        put(store, "3", "c");
+        assert_int_equal(run_store_set_aside(store, "2"), 0);
+        assert_int_equal(run_store_get(store, "2", &text, NULL), -ENOENT);
+        assert_int_equal(run_store_set_aside(store, "2"), -ENOENT);
+        assert_true(exists("runs/2.json.damaged"));
+        assert_int_equal(run_store_count(store), 2);
+        assert_int_equal(run_store_set_aside(store, "1"), 0);
+        assert_true(exists("runs/1.json.damaged"));
+        assert_false(exists("runs/2.json.damaged")); /* one is kept */
+        put(store, "1", "again");
+        assert_text(store, "1", "again");
+        assert_int_equal(run_store_set_aside(store, "1"), 0);
+        assert_true(exists("runs/1.json.damaged"));
+        close_store(&store);
+        store = open_store(10);
+        assert_int_equal(run_store_count(store), 1);
+        assert_true(exists("runs/1.json.damaged"));
+}
+
+/* What a crash or a stranger left in the folder. */
+static void test_strange_folder(void **state)
+{
+        char *text = NULL;
+
+        (void) state;
+        assert_int_equal(mkdirat(dir_fd, "runs", 0700), 0);
+        static const char *const others[] = { "runs/README",
+                                              "runs/a.txt",
+                                              "runs/.json",
+                                              "runs/a.json.old",
+                                              "runs/with space.json",
+                                              "runs/a.b.json",
+                                              "runs/123456789012345678901234.json" };
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                touch(others[i]);
+        touch("runs/1.json");
+        touch("runs/2.json.new");
+        touch("runs/3.json.damaged");
+        touch("runs/5.json.damaged");
+        touch("runs/4.json.damaged");
+        assert_int_equal(mkdirat(dir_fd, "runs/7.json", 0700), 0);
+        assert_int_equal(symlinkat("nowhere", dir_fd, "runs/8.json"), 0);
+        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        assert_int_equal(run_store_count(store), 3);
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_true(exists(others[i]));
+        assert_false(exists("runs/2.json.new"));
+        assert_true(exists("runs/5.json.damaged"));
+        assert_false(exists("runs/3.json.damaged"));
+        assert_false(exists("runs/4.json.damaged"));
+        assert_text(store, "1", "");
+        assert_int_equal(run_store_get(store, "7", &text, NULL), -EISDIR);
+        assert_int_equal(run_store_get(store, "8", &text, NULL), -ENOENT);
+        assert_int_equal(run_store_set_aside(store, "7"), 0);
+        assert_int_equal(run_store_set_aside(store, "8"), 0);
+        assert_int_equal(run_store_count(store), 1);
+        assert_int_equal(unlinkat(dir_fd, "runs/1.json", 0), 0); /* taken away under us */
+        assert_int_equal(run_store_get(store, "1", &text, NULL), -ENOENT);
+        assert_int_equal(run_store_set_aside(store, "1"), 0);
+        assert_int_equal(run_store_count(store), 0);
+}
+
+static void test_full_disk(void **state)
+{
+        struct rlimit limit;
+
+        (void) state;
+        (void) signal(SIGXFSZ, SIG_IGN);
+        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        put(store, "1", "before");
+        assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+        rlim_t old = limit.rlim_cur;
+        limit.rlim_cur = 3;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        assert_int_equal(run_store_put(store, "1", "after this", 10), -EFBIG);
+        assert_int_equal(run_store_put(store, "2", "another", 7), -EFBIG);
+        limit.rlim_cur = old;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        assert_int_equal(run_store_count(store), 1);
+        assert_text(store, "1", "before");
+        assert_false(exists("runs/1.json.new"));
+        assert_false(exists("runs/2.json.new"));
+}
+
+/* Against a plain model: which ids are kept, in which order, with which text. */
+static void test_random(void **state)
+{
+        enum { N = 60 };
+        char texts[N][16];
+        bool kept[N];
+
+        (void) state;
+        for (unsigned seed = 0; seed < 60; seed++) {
+                size_t max_runs = 1 + seed % 17, n_kept = 0;
+                _cleanup_(run_store_freep) RunStore *store = open_store(max_runs);
+
+                srandom(seed);
+                while (run_store_count(store) > 0)
+                        assert_int_equal(run_store_set_aside(store, run_store_id(store, 0)), 0);
+                memset(kept, 0, sizeof kept);
+                for (int step = 0; step < 150; step++) {
+                        char id[16];
+                        size_t i = (size_t) random() % N;
+
+                        (void) snprintf(id, sizeof id, "r-%03zu", i);
+                        if (random() % 10 == 0) {
+                                assert_int_equal(run_store_set_aside(store, id), kept[i] ? 0 : -ENOENT);
+                                n_kept -= kept[i];
+                                kept[i] = false;
+                        } else if (random() % 20 == 0) {
+                                close_store(&store);
+                                store = open_store(max_runs);
+                        } else {
+                                (void) snprintf(texts[i], sizeof texts[i], "%ld", random());
+                                put(store, id, texts[i]);
+                                n_kept += !kept[i];
+                                kept[i] = true;
+                                for (size_t j = 0; j < N && n_kept > max_runs; j++)
+                                        if (kept[j] && j != i) {
+                                                kept[j] = false;
+                                                n_kept--;
+                                        }
+                        }
+                        assert_int_equal(run_store_count(store), n_kept);
+                        for (size_t j = N, index = 0; j-- > 0;)
+                                if (kept[j]) {
+                                        (void) snprintf(id, sizeof id, "r-%03zu", j);
+                                        assert_string_equal(run_store_id(store, index++), id);
+                                        assert_text(store, id, texts[j]);
+                                }
+                }
+        }
+}
+
+#define test_case(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                test_case(test_put_get),   test_case(test_bounds),         test_case(test_oldest_go_first),
+                test_case(test_set_aside), test_case(test_strange_folder), test_case(test_full_disk),
+                test_case(test_random),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
