@@ -228,6 +228,7 @@ static void test_kill(void **state)
         probe_go(probe);
         await_blocks(probe, 10);
         probe_kill(probe);
+        assert_int_equal(progress_of(probe).outcome, PROBE_KILLED);
         assert_int_equal(follow(probe, PROBE_GONE), PROBE_GONE);
         assert_int_equal(progress_of(probe).outcome, PROBE_KILLED);
         assert_int_equal(progress_of(probe).oldest_write_ns, 0);
