@@ -32,20 +32,22 @@ typedef enum DeviceKind {
         _DEVICE_KIND_MAX,
 } DeviceKind;
 
-const char *device_kind_to_string(DeviceKind kind); /* "disk", "partition", ... */
+/* "disk", "partition", "loop", "lvm", "crypt", "multipath", "dm", "raid", "nvme", "nvme_path", "zram". */
+const char *device_kind_to_string(DeviceKind kind);
 
-/* One block device of the stack, as /sys describes it. Empty text and negative numbers: not known. */
+/* One block device of the stack, as /sys describes it. Empty text, negative numbers and size or diskseq 0:
+ * not known. A partition shows its disk's queue and diskseq. */
 typedef struct DeviceNode {
-        char name[DEVICE_NAME_SIZE]; /* kernel name */
-        uint32_t major, minor;
+        char name[DEVICE_NAME_SIZE]; /* kernel name as /sys has it ("cciss!c0d0"), for sampler_new() */
+        uint32_t major, minor;       /* 0:0 for a hidden NVMe path */
         DeviceKind kind;
-        int parent; /* index of the node above it, -1 for a top one */
+        int parent; /* index of the node above it, -1 for a top one; the first, where several lie on it */
         char dm_name[128], dm_uuid[160];
         char model[128], serial[128], wwid[128], vendor[64], firmware[64];
         char scheduler[32], write_cache[32];
         char backing_file[512]; /* loop */
         int dio;                /* loop: 1 direct I/O to the backing file, 0 through the page cache */
-        int iostats;            /* queue/iostats: 0 means the row stands still */
+        int iostats; /* queue/iostats: 0 means the row stands still; -1 for zram, which does not heed it */
         int fua, rotational, read_only;
         int64_t max_sectors_kb, nr_requests, logical_block_size, physical_block_size;
         uint64_t size_bytes, diskseq;
@@ -59,13 +61,15 @@ typedef enum DeviceStatus {
         DEVICE_UNRESOLVABLE, /* there may be one, but the way to it is not visible from here */
 } DeviceStatus;
 
+/* All text is UTF-8 without control characters ("?" stands for what is not). */
 typedef struct Device {
         DeviceStatus status;
         char *detail; /* why the status is not DEVICE_OK, or what the reader must know: which rows serve and
                        * why, "loop0 writes through the page cache"; NULL when there is nothing to say */
-        char *mount_point, *filesystem, *mount_source, *mount_root, *mount_options, *super_options;
-        char fs_uuid[64];
-        DeviceNode *nodes; /* the whole stack, tops first, each after its parent */
+        char *mount_point, *filesystem, *mount_source, *mount_root, *mount_options,
+                *super_options; /* NULL when no mount holds the path */
+        char fs_uuid[64];       /* of btrfs; empty for others */
+        DeviceNode *nodes;      /* the whole stack, tops first, each after its parent, each once */
         size_t n_nodes;
 
         /* The judged row: usually one name. Several: a file system on several devices, or the leaves that
@@ -75,16 +79,23 @@ typedef struct Device {
         uint32_t major, minor;
         size_t *rows; /* indexes into nodes */
         size_t n_rows;
-        bool leaves_serve; /* the rows are leaves, not the top */
+        bool leaves_serve; /* the rows are leaves, not the top; those of a mirror each see every byte */
 } Device;
 
 /* Finds the device of PATH, which must be absolute and resolved (no symbolic links), in
- * ROOTS->procfs/self/mountinfo by the longest, last-mounted match. PATH_DEV is what stat() of the path said
- * (0 when not known); it serves only where no mount matches, as in a chroot whose root is not a mount.
- * OVERRIDE names the device instead ("sdb", "/dev/sdb", "dm-3", "mapper/x"); NULL or "auto" finds it.
+ * ROOTS->procfs/self/mountinfo as the kernel would walk it: the longest, last-mounted match that nothing
+ * mounted over hides. PATH_DEV is what stat() of the path said (0 when not known); it serves only where no
+ * mount matches, as in a chroot whose root is not a mount. OVERRIDE names the device instead ("sdb",
+ * "/dev/sdb", "dm-3", "mapper/x", "/dev/vg/lv"); NULL, "" or "auto" finds it.
  *
- * Always gives a Device, honest about what it could not find (status, detail). Returns 0, -ENOMEM, or the
- * error of reading mountinfo. Owned by the caller, device_free(). */
+ * The judged row is the top device's, for a partition its whole disk's (unless OVERRIDE names the
+ * partition). When that row is disabled (queue/iostats is 0), untimed (it has counted writes but not a
+ * millisecond) or blind (an NVMe head of older kernels, zero while its paths move), and the rows of the
+ * leaves below are not, the leaves serve and detail says so. A loop device is judged on its own row always.
+ *
+ * Always gives a Device, honest about what it could not find (status, detail). Returns 0, -EINVAL (PATH is
+ * not absolute), -ENOMEM, or the error of reading mountinfo (-EFBIG above 16 MiB). Touches nothing but
+ * ROOTS and, for names below /dev that ROOTS do not know, /dev. Owned by the caller, device_free(). */
 int device_resolve(const DeviceRoots *roots, const char *path, dev_t path_dev, const char *override,
                    Device **ret);
 Device *device_free(Device *device);
@@ -93,8 +104,8 @@ void device_freep(Device **device);
 /* A deep copy, for what outlives its target (a run's evidence). 0 or -ENOMEM. */
 int device_copy(const Device *device, Device **ret);
 
-/* Whether two devices meet on a disk: runs on them must not overlap. True as well when either is unknown
- * but their mounts' sources are the same. */
+/* Whether two devices meet on a disk, anywhere in their stacks: runs on them must not overlap. When either is
+ * unknown, whether their mounts' sources are the same. */
 bool device_shares_disk(const Device *a, const Device *b);
 
 /* Whether the same rows would be judged: the same names and numbers in the same order. */
