@@ -71,6 +71,10 @@ typedef struct Snapshot {
         Counters counters;
 } Snapshot;
 
+/* Sets the four times of a snapshot that was read between BEGIN_NS and END_NS of CLOCK_MONOTONIC, just now.
+ */
+void snapshot_stamp(Snapshot *snapshot, uint64_t begin_ns, uint64_t end_ns);
+
 /* ---- deltas: what happened between two snapshots ---- */
 
 typedef struct Delta {
@@ -141,3 +145,40 @@ void sampler_freep(Sampler **sampler);
 
 /* Takes one snapshot. Never fails: what is wrong is in ret->gap. Does not block on the device. */
 void sampler_read(Sampler *sampler, Snapshot *ret);
+
+/* ---- tables: the rows of many devices at one moment, or of a record ---- */
+
+typedef struct NamedSnapshot {
+        char name[DEVICE_NAME_SIZE]; /* as diskstats spells it: "cciss/c0d0" */
+        Snapshot snapshot;
+} NamedSnapshot;
+
+typedef struct SnapshotTable {
+        NamedSnapshot *rows;
+        size_t n, allocated;
+} SnapshotTable;
+
+/* Forgets the rows, keeps the memory; _done() gives that back too. */
+void snapshot_table_clear(SnapshotTable *table);
+void snapshot_table_done(SnapshotTable *table);
+
+/* Appends a row. 0, -EINVAL (the name is too long) or -ENOMEM. */
+int snapshot_table_add(SnapshotTable *table, const char *name, const Snapshot *snapshot);
+
+/* The row of NAME, NULL when there is none. The search begins at row HINT, so that going through two tables
+ * of the same devices takes one comparison each. */
+const NamedSnapshot *snapshot_table_find(const SnapshotTable *table, const char *name, size_t hint);
+
+/* Appends the rows of a diskstats TEXT in its order, each at the time that WHEN holds. Lines that are no rows
+ * are passed over, as sysstat does. 0, -EINVAL when there is text but not one row, -ENOMEM. */
+int snapshot_table_parse(SnapshotTable *table, const char *text, size_t size, const Snapshot *when);
+
+/* Reads PROCFS/diskstats now. Returns 0, what snapshot_table_parse() does, or the error of reading. */
+int snapshot_table_read(SnapshotTable *table, const char *procfs);
+
+/* Reads a record: DIR/diskstats, and DIR/uptime for both clocks (hundredths of a second). On failure
+ * *RET_FILE, static text, says which of the two it was. -EINVAL: not of the form. */
+int snapshot_table_read_record(SnapshotTable *table, const char *dir, const char **ret_file);
+
+/* Reads the first field of /proc/uptime, cut to the hundredth. 0 or -EINVAL. */
+int uptime_parse(const char *text, uint64_t *ret_cs);

@@ -263,24 +263,6 @@ static int row_read_diskstats(const Row *row, const char *procfs, Diskstats *dis
         return -ENOENT;
 }
 
-/* BOOTTIME less MONOTONIC, i.e. how long the machine has slept. Being preempted between the two clocks would
- * look like a suspend, so the tightest of some attempts counts. */
-static uint64_t boot_offset_ns(void)
-{
-        uint64_t offset_ns = 0, tightest_ns = UINT64_MAX;
-
-        for (int i = 0; i < 8 && tightest_ns > 10 * NS_PER_US; i++) {
-                uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
-                uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
-                uint64_t bracket_ns = clock_ns(CLOCK_MONOTONIC) - before_ns;
-                if (bracket_ns < tightest_ns) {
-                        tightest_ns = bracket_ns;
-                        offset_ns = boot_ns - (before_ns + bracket_ns / 2);
-                }
-        }
-        return offset_ns;
-}
-
 static void row_read(Sampler *sampler, Row *row, Diskstats *diskstats, Snapshot *ret)
 {
         uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
@@ -369,11 +351,7 @@ void sampler_read(Sampler *sampler, Snapshot *ret)
                         counters_add(&sum.counters, &now.counters);
                 }
         }
-        sum.bracket_ns = end_ns - begin_ns;
-        sum.mono_ns = begin_ns + sum.bracket_ns / 2;
-        sum.boot_ns = sum.mono_ns + boot_offset_ns();
-        /* A label: where REALTIME stood at mono_ns. */
-        sum.real_ns = (int64_t) (clock_ns(CLOCK_REALTIME) - (clock_ns(CLOCK_MONOTONIC) - sum.mono_ns));
+        snapshot_stamp(&sum, begin_ns, end_ns);
         free(diskstats.text);
         *ret = sum;
 }

@@ -36,6 +36,7 @@ struct Probe {
         size_t shared_size;
         int epoll_fd;
         ProbeState state;
+        bool killed;
         unsigned n_in_phase[_STREAM_PHASE_MAX];
         Stream streams[PROBE_MAX_STREAMS];
 };
@@ -320,6 +321,7 @@ void probe_kill(Probe *probe)
         if (probe->state == PROBE_GONE)
                 return;
         probe->state = PROBE_CLOSING;
+        probe->killed = true;
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 if (probe->streams[i].child)
                         child_kill(probe->streams[i].child);
@@ -330,7 +332,7 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
         ProbeProgress progress = { .state = probe->state };
         const ProbeShared *shared = probe->shared;
         uint64_t oldest_ns = UINT64_MAX;
-        bool stopped = false;
+        bool stopped = false, open = false;
 
         for (unsigned i = 0; i < probe->plan.streams; i++) {
                 const StreamShared *stream = &shared->streams[i];
@@ -340,8 +342,9 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
                 progress.blocks_written += shared_load(&stream->blocks);
                 if (start_ns != 0 && start_ns < oldest_ns)
                         oldest_ns = start_ns;
-                if (shared_load(&stream->outcome) == PROBE_STOPPED)
-                        stopped = true;
+                ProbeOutcome outcome = shared_load(&stream->outcome);
+                stopped |= outcome == PROBE_STOPPED;
+                open |= outcome == OUTCOME_OPEN;
                 if (probe->streams[i].phase == STREAM_WRITING)
                         progress.streams_writing++;
                 else if (probe->streams[i].phase >= STREAM_DONE)
@@ -366,7 +369,9 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
                 progress.failed_stream = first - 1;
                 progress.failed_offset_bytes = failed->failed_offset_bytes;
                 progress.writing_failed = failed->writing_failed;
-        } else if (stopped)
+        } else if (probe->killed && open)
+                progress.outcome = PROBE_KILLED; /* said before the kernel lets go of them */
+        else if (stopped)
                 progress.outcome = PROBE_STOPPED;
         *ret = progress;
 }
