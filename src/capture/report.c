@@ -66,6 +66,10 @@ static int take_disk(Rows *rows, json_t *disk)
                 return 0;
         while (*name == ' ')
                 name++;
+        /* A name goes to terminals and logs: with control characters it is none. */
+        for (const char *p = name; *p; p++)
+                if ((unsigned char) *p < ' ' || *p == '\177')
+                        return 0;
         if (!*name || strlen(name) >= CAPTURE_NAME_SIZE)
                 return 0;
         int device = rows_device(rows, name, strlen(name), group);

@@ -26,8 +26,7 @@ int rows_init(Rows *rows)
 {
         *rows = (Rows){ .spool_fd = -1 };
         rows->index = calloc(INDEX_SIZE, sizeof *rows->index);
-        rows->buffer = calloc(BUFFER_ROWS, sizeof *rows->buffer);
-        return rows->index && rows->buffer ? 0 : -ENOMEM;
+        return rows->index ? 0 : -ENOMEM;
 }
 
 void rows_done(Rows *rows)
@@ -44,7 +43,7 @@ void rows_done(Rows *rows)
 
 static bool has_name(const RowDevice *device, const char *name, size_t size)
 {
-        return strncmp(device->name, name, size) == 0 && device->name[size] == '\0';
+        return device->name_size == size && memcmp(device->name, name, size) == 0;
 }
 
 /* The slot of NAME in the index: with its device, or empty. */
@@ -89,7 +88,8 @@ int rows_device(Rows *rows, const char *name, size_t size, bool group)
         char *copy = strndup(name, size);
         if (!copy)
                 return -ENOMEM;
-        rows->devices[rows->n_devices] = (RowDevice){ .name = copy, .group = group, .peak_wkb = -1 };
+        rows->devices[rows->n_devices] =
+                (RowDevice){ .name = copy, .name_size = size, .group = group, .peak_wkb = -1 };
         *slot = (uint32_t) ++rows->n_devices;
         return (int) *slot - 1;
 }
@@ -147,6 +147,15 @@ static int store(Rows *rows, const Row *row)
                 int r = spool_buffer(rows);
                 if (r < 0)
                         return r;
+        }
+        if (rows->n_buffered == rows->buffer_rows) {
+                size_t wanted = rows->buffer_rows ? rows->buffer_rows * 2 : 64;
+                wanted = wanted > BUFFER_ROWS ? BUFFER_ROWS : wanted;
+                Row *grown = reallocarray(rows->buffer, wanted, sizeof *grown);
+                if (!grown)
+                        return -ENOMEM;
+                rows->buffer = grown;
+                rows->buffer_rows = wanted;
         }
         rows->buffer[rows->n_buffered++] = *row;
         rows->devices[row->device].stored++;

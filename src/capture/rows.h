@@ -24,6 +24,7 @@ typedef struct Row {
 
 typedef struct RowDevice {
         char *name;
+        size_t name_size;
         bool group;
         uint64_t rows;            /* with both columns */
         uint64_t rows_incomplete; /* under a header without one of them */
@@ -41,7 +42,7 @@ typedef struct Rows {
         uint64_t rows_ignored; /* of devices beyond CAPTURE_MAX_DEVICES */
         uint64_t report;       /* the current one, from 1 */
         Row *buffer;
-        size_t n_buffered;
+        size_t n_buffered, buffer_rows;
         uint64_t n_spooled; /* rows in the file */
         int spool_fd;
 } Rows;

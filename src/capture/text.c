@@ -170,6 +170,15 @@ static bool looks_numeric(Token token)
                token_is(token, "inf") || token_is(token, "-inf");
 }
 
+/* A name of several words: control characters, though they separate, are no part of a name. */
+static bool is_name(const char *name, size_t size)
+{
+        for (size_t i = 0; i < size; i++)
+                if ((unsigned char) name[i] < ' ')
+                        return false;
+        return true;
+}
+
 static bool all_numeric(const Token *tokens, size_t n)
 {
         for (size_t i = 0; i < n; i++)
@@ -208,7 +217,7 @@ static int find_device(TextReader *reader, const char *name, size_t size, bool g
 {
         size_t next = reader->previous < 0 ? 0 : (size_t) reader->previous + 1;
 
-        if (next < reader->rows->n_devices && strlen(reader->rows->devices[next].name) == size &&
+        if (next < reader->rows->n_devices && reader->rows->devices[next].name_size == size &&
             memcmp(reader->rows->devices[next].name, name, size) == 0)
                 return (int) next;
         return rows_device(reader->rows, name, size, group);
@@ -284,9 +293,10 @@ static int take_tokens(TextReader *reader, const char *line, const Token *tokens
                 const Token *numbers = header->name_last ? tokens : tokens + n_words;
                 const Token *end = &tokens[first + n_words - 1];
                 const char *name = tokens[first].text;
+                size_t size = (size_t) (end->text + end->size - name);
 
-                if ((n_words == 1 || !looks_numeric(tokens[first])) && all_numeric(numbers, n_numbers)) {
-                        size_t size = (size_t) (end->text + end->size - name);
+                if ((n_words == 1 || (!looks_numeric(tokens[first]) && is_name(name, size))) &&
+                    all_numeric(numbers, n_numbers)) {
                         /* A name cut short would be another device. */
                         if (last && header->name_last && rows_find(reader->rows, name, size) < 0) {
                                 reader->cut = true;

@@ -166,6 +166,15 @@ static void test_damaged(void **state)
         j = finish(holes);
         assert_int_equal(j->verdict, VERDICT_PASS);
         assert_int_equal(j->samples_total, 1);
+
+        /* Nor do they make a name of two words: once the shorter one was read beyond its end. */
+        static const char names[] = HEADER "a\0b 0.00 1000.00 0.00 700000.00 5.00 90.00\n"
+                                           "a\0c 0.00 1000.00 0.00 700000.00 5.00 90.00\n";
+        _cleanup_(capture_judge_freep) CaptureJudge *split = judge_new(NULL);
+        feed(split, names, sizeof names - 1);
+        j = finish(split);
+        assert_int_equal(j->verdict, VERDICT_INCONCLUSIVE);
+        assert_int_equal(capture_judge_n_devices(split), 0);
 }
 
 /* The counters went back: sysstat up to 12.7.2 prints 2^64. */
