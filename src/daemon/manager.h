@@ -29,6 +29,7 @@ typedef struct Target {
         bool facts_known;
         uint64_t inspected_ns; /* MONOTONIC */
         Device *device;        /* NULL: none found */
+        char *home;            /* the mount point it was last seen on; NULL: never */
 
         /* Samples. */
         Sampler *sampler;
@@ -116,6 +117,9 @@ void target_freep(Target **target);
 /* Sends a child to look at the path; target_inspected() of the result follows. Does nothing while one is
  * under way. */
 void target_inspect(Target *target);
+
+/* Where the target was in an earlier run. */
+void target_set_home(Target *target, const char *mount_point);
 
 /* Takes in what was seen: finds the device, follows a change of it. */
 void target_take_facts(Target *target, const PathFacts *facts);

@@ -123,6 +123,8 @@ int runs_load(Manager *manager)
                         target->last_run = record;
                         unknown--;
                 }
+                if (target && !target->home && record->device && record->device->mount_point)
+                        target_set_home(target, record->device->mount_point);
                 if (unknown == 0 && now_ns - record->queued_real_ns > (int64_t) DAY_NS)
                         break;
         }
