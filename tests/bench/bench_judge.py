@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Time and memory of `tierprobe judge` over a day of iostat: 86,400 reports of 8 devices, some 130 MB.
 
-usage: bench-judge PROGRAM [ARGUMENT...]   (PROGRAM is run as PROGRAM ARGUMENT... FILE, e.g. bench-judge build/tierprobe judge)
+usage: bench_judge.py PROGRAM [ARGUMENT...]   (PROGRAM is run as PROGRAM ARGUMENT... FILE, e.g. bench_judge.py build/tierprobe judge)
 
 Prints seconds, MB/s and the peak memory. No limit is enforced; the aim is 3 s on two slow cores, and memory that
 does not grow with the file.
