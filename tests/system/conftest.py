@@ -10,10 +10,12 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -222,17 +224,33 @@ def sections_for(targets, count=300, limits=None, **more):
 
 
 @pytest.fixture
-def daemon(tmp_path):
+def folder():
+    """A folder for state, sockets and configuration with a name short enough for a socket."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="tp-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def place():
+    """A folder to be a target, on the disk that holds the build."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="test-target-", dir=BUILD))
+    yield path
+    assert list(path.iterdir()) == []
+    path.rmdir()
+
+
+@pytest.fixture
+def daemon(folder):
     """daemon(TARGETS, count=, limits=, ...) starts a tierprobed and waits until it answers."""
     with contextlib.ExitStack() as stack:
-        def start(targets=None, sections=None, listen=None, arguments=(), folder=None, environment=None, wait=True,
-                  program=TIERPROBED, **more):
-            here = folder or tmp_path
+        def start(targets=None, sections=None, listen=None, arguments=(), here=folder, environment=None, wait=True,
+                  prefix=(), **more):
             listen = listen or f"unix:{here}/socket"
             sections = sections if sections is not None else sections_for(targets, **more)
             sections.setdefault("http", {}).setdefault("listen", listen)
             (here / "tierprobed.conf").write_text(config_text(sections))
-            command = [program, "--config", here / "tierprobed.conf", "--state-dir", here / "state", *arguments]
+            command = [*prefix, TIERPROBED, "--config", here / "tierprobed.conf", "--state-dir", here / "state", *arguments]
             it = Daemon(here, command, listen, environment)
             stack.callback(it.close)
             if wait:
