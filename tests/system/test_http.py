@@ -18,15 +18,19 @@ RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 @pytest.fixture
 def service(daemon, place):
-    sections = sections_for({"cache": place, "other": place}, schedule={"interval": "never"})
+    for name in ("one", "two"):
+        (place / name).mkdir()
+    sections = sections_for({"cache": place / "one", "other": place / "two"}, schedule={"interval": "never"})
     # A run writes little, and the guard for space does not depend on the machine's disk.
     sections["profile small"]["count"] = 2
     sections["guard"] = {"min_free": "0"}
-    return daemon(sections=sections, listen=f"127.0.0.1:{free_port()}")
+    yield daemon(sections=sections, listen=f"127.0.0.1:{free_port()}")
+    for name in ("one", "two"):
+        (place / name).rmdir()  # fails unless empty: nothing was left there
 
 
-def raw(service, data, deadline_s=20):
-    """Sends bytes as they are and returns all that comes back until the server closes or pauses."""
+def raw(service, data, deadline_s=3):
+    """Sends bytes as they are and returns what comes back until the server closes or pauses; b"" is no answer."""
     host, _, port = service.listen.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=deadline_s) as sock:
         with contextlib.suppress(OSError):
@@ -53,7 +57,7 @@ def test_status(service):
     assert status["service"]["pid"] == service.process.pid
     assert RFC3339.fullmatch(status["service"]["started_at"])
     assert status["state"] == "idle" and status["verdict"] == "never_run"
-    assert status["limits"] == {"write_mb_per_s": 100, "w_await_ms": 20, "pass_ratio": 0.9}
+    assert status["limits"] == {"write_mb_per_s": 75, "w_await_ms": 20, "pass_ratio": 0.5}
     assert [t["name"] for t in status["targets"]] == ["cache", "other"]
     for target in status["targets"]:
         assert target["last_run"] is None and target["current_run"] is None and target["next_run_at"] is None
@@ -112,7 +116,7 @@ def test_a_run_over_http(service):
     assert run["state"] in ("queued", "running") and run["verdict"] is None
     run = service.wait_run(run["id"])
     assert run["verdict"] in ("pass", "fail", "inconclusive")
-    assert run["test"] == {"block_size": 1 << 20, "count": 2, "streams": 1, "pattern": "zero"}
+    assert run["test"].items() >= {"block_size": 1 << 20, "count": 2, "streams": 1, "pattern": "zero"}.items()
     assert service.get("/runs").json["runs"][0]["id"] == run["id"]
     assert service.request("DELETE", f"/runs/{run['id']}").status == 409
     assert service.target()["last_run"]["id"] == run["id"]
@@ -125,8 +129,10 @@ def test_post_without_target_runs_all(service):
     assert sorted(run["target"] for run in runs) == ["cache", "other"]
     ends = [service.wait_run(run["id"]) for run in runs]
     assert len({run["id"] for run in ends}) == 2
-    listed = service.get("/runs").json["runs"]
-    assert [r["id"] for r in listed] == sorted((r["id"] for r in ends), reverse=True)
+    third = service.whole_run()
+    listed = [run["id"] for run in service.get("/runs").json["runs"]]
+    assert listed[0] == third["id"]  # newest first
+    assert sorted(listed[1:]) == sorted(run["id"] for run in ends)
 
 
 def test_body_may_choose_too(service):
@@ -139,7 +145,7 @@ def test_body_may_choose_too(service):
 @pytest.mark.parametrize("query,status", [
     ("target=nobody", 404), ("target=cache&profile=none", 404), ("target=", None), ("path=/etc", 400),
     ("target=cache&target=other", 400), ("target=../../etc", 404), ("target=cache&count=5", 400),
-    ("target=" + "x" * 5000, None), ("profile=%00", None), ("target=%ff%fe", None)])
+    ("target=" + "x" * 5000, None), ("profile=%00", None), ("target=%ff%fe", None)], ids=lambda v: str(v)[:40])
 def test_bad_queries_start_nothing(query, status, service):
     answer = service.post(f"/run?{query}")
     assert 400 <= answer.status < 500
@@ -190,7 +196,7 @@ def test_a_body_of_ten_megabytes(service):
     ("GET", "/%2e%2e/etc/passwd", 404), ("GET", "/status%00", 404), ("GET", "/run", 405), ("POST", "/status", 405),
     ("DELETE", "/runs", 405), ("PUT", "/run", 405), ("FOO", "/status", 405), ("GET", "/runs/none", 404),
     ("DELETE", "/runs/none", 404), ("GET", "/runs/..", 404), ("GET", "/runs/" + "a" * 3000, 404),
-    ("GET", "/runs/a/b", 404), ("GET", "/runs/%2e%2e%2fstate", 404)])
+    ("GET", "/runs/a/b", 404), ("GET", "/runs/%2e%2e%2fstate", 404)], ids=lambda v: str(v)[:40])
 def test_unknown_routes_and_methods(method, path, status, service):
     answer = service.request(method, path)
     assert answer.status == status
@@ -349,7 +355,7 @@ def test_many_at_once(service):
     def ask(number):
         path = ("/status", "/runs", "/history?target=cache&limit=100", "/nothing")[number % 4]
         return service.get(path).status
-    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(400)))
     assert set(answers) == {200, 404}
 

@@ -55,7 +55,7 @@ def test_proc_is_no_place_for_files(tierprobe):
 @pytest.mark.disk
 def test_plain_lines_when_there_is_no_terminal(tierprobe, disk):
     it = disk(rate=30 * MB)
-    done = tierprobe("run", it.path, "--count", 96, "--write-mb-per-s", 10, "--w-await-ms", 1000)
+    done = tierprobe("run", it.path, "--count", 96, "--write-mb-per-s", 5, "--w-await-ms", 1000, "--pass-ratio", 0)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr and "\r" not in done.stdout + done.stderr
     assert "MB/s" in done.stderr
@@ -78,7 +78,7 @@ def test_fail_lines_and_status(tierprobe, disk):
 @pytest.mark.disk
 def test_json_is_one_document_and_progress_is_elsewhere(tierprobe, disk):
     it = disk(rate=GOOD)
-    done = tierprobe("run", it.path, "--count", 200, "--write-mb-per-s", 100, "--json")
+    done = tierprobe("run", it.path, "--count", 200, "--write-mb-per-s", 50, "--pass-ratio", 0, "--json")
     run = json.loads(done.stdout)
     assert run["verdict"] == "pass" and done.returncode == 0
     assert run["schema"] == 1 and run["test"]["count"] == 200
@@ -133,7 +133,7 @@ def test_interrupted(how, disk):
 def test_relative_path(disk):
     it = disk(rate=GOOD)
     it.directory("cache")
-    done = subprocess.run([TIERPROBE, "run", "cache", "--count", "200", "--write-mb-per-s", "100"], cwd=it.path,
+    done = subprocess.run([TIERPROBE, "run", "cache", "--count", "200", "--pass-ratio", "0", "--write-mb-per-s", "50"], cwd=it.path,
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
     assert f"{it.path}/cache" in done.stdout
