@@ -25,6 +25,7 @@ typedef struct Target {
         /* What a child last saw of the path, and the device that follows from it. */
         PathInspection *inspection;
         sd_event_source *inspection_source, *inspection_timer;
+        bool inspect_again; /* asked for while one is under way, which may have looked too early */
         PathFacts facts;
         bool facts_known;
         uint64_t inspected_ns; /* MONOTONIC */
@@ -114,8 +115,8 @@ int target_new(Manager *manager, const TargetConfig *config, Target **ret);
 Target *target_free(Target *target);
 void target_freep(Target **target);
 
-/* Sends a child to look at the path; target_inspected() of the result follows. Does nothing while one is
- * under way. */
+/* Sends a child to look at the path; target_take_facts() of the result follows. While one is under way the
+ * next follows it. */
 void target_inspect(Target *target);
 
 /* Where the target was in an earlier run. */

@@ -253,6 +253,8 @@ static void on_gone(Run *run, void *userdata)
                         break;
                 }
         run_free(run);
+        if (!manager->stopping)
+                target_inspect(target); /* only now is its space free again */
         runs_dispatch(manager);
 }
 
@@ -271,6 +273,17 @@ static uint64_t written_last_day(Manager *manager, const Target *target, int64_t
                         bytes += record->bytes_written;
         }
         return bytes;
+}
+
+static bool space_is_known(const Target *target)
+{
+        const Manager *manager = target->manager;
+
+        for (size_t i = 0; i < manager->n_lingering; i++)
+                if (manager->lingering[i].target == target)
+                        return false;
+        return target->facts_known && !target->inspection && target->facts.error == 0 &&
+               target->facts.total_bytes > 0;
 }
 
 static bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
@@ -310,7 +323,8 @@ static bool guards_allow(Target *target, const Profile *profile, StartAnswer *an
                         return false;
                 }
         }
-        if (target->facts_known && target->facts.error == 0 && target->facts.total_bytes > 0) {
+        /* Facts from before the last run's files were gone would refuse the next one for their space. */
+        if (space_is_known(target)) {
                 double reserve = guard->min_free_ratio * (double) target->facts.total_bytes;
                 if (reserve < (double) guard->min_free_bytes)
                         reserve = (double) guard->min_free_bytes;
@@ -324,6 +338,7 @@ static bool guards_allow(Target *target, const Profile *profile, StartAnswer *an
                                 "%.0f MiB are free for target %s, the test and its reserve need %.0f MiB",
                                 (double) target->facts.free_bytes / 1048576, target->config->name,
                                 needed / 1048576);
+                        target_inspect(target); /* somebody may have made room since */
                         return false;
                 }
         }

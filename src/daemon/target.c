@@ -249,6 +249,11 @@ static void inspection_answered(Target *target, const PathFacts *facts)
 {
         inspection_done(target);
         target_take_facts(target, facts);
+        if (target->inspect_again) {
+                target_inspect(target);
+                if (target->inspection)
+                        return; /* a run that waits begins with the newer facts */
+        }
         target->run_ready = target->run != NULL;
         runs_dispatch(target->manager);
 }
@@ -282,8 +287,11 @@ void target_inspect(Target *target)
 {
         sd_event *event = target->manager->event;
 
-        if (target->inspection)
+        if (target->inspection) {
+                target->inspect_again = true;
                 return;
+        }
+        target->inspect_again = false;
         int r = path_inspection_new(target->config->path, &target->inspection);
         if (r >= 0)
                 r = sd_event_add_io(event, &target->inspection_source,

@@ -19,7 +19,7 @@ from .control import BEHAVIOUR, FIELDS, Control
 from .process import kill, new_dir, parse_size, run, spawn, unmount, wait_for
 
 HERE = pathlib.Path(__file__).parent
-TOOLS = ("nbdkit", "nbdfuse", "losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "setpriv", "cc")
+TOOLS = ("nbdkit", "nbdfuse", "losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "e2fsck", "xfs_io", "setpriv", "cc")
 
 # No background work of the file system after mkfs: it would be foreign I/O in a test.
 MKFS = {
@@ -124,13 +124,25 @@ class Disk:
             self.behave()
         wait_for("no open file", lambda: not self.open_files(), 20)
         unmount(self.path)
+        if self.filesystem == "ext4":
+            run("e2fsck", "-fy", self.device, check=False)  # after an error a mount alone does not free lost files
         self.mount()
 
     def fill(self, leave):
         """Takes all space but LEAVE bytes, by a file that a call of unfill() removes."""
-        free = self.free_bytes()
+        leave = parse_size(leave)
         with open(self.path / ".lab-fill", "ab") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, free - parse_size(leave)))
+            chunk = 1 << 30
+            while chunk >= 4096:
+                end = os.fstat(file.fileno()).st_size
+                if self.free_bytes() - chunk < leave:
+                    chunk //= 2
+                    continue
+                try:
+                    os.posix_fallocate(file.fileno(), end, chunk)
+                except OSError:  # metadata needs some too, or somebody else was quicker
+                    os.ftruncate(file.fileno(), end)
+                    chunk //= 2
 
     def unfill(self):
         (self.path / ".lab-fill").unlink(missing_ok=True)
