@@ -27,7 +27,8 @@ void closedirp(DIR **d);
 #define _cleanup_fclose_ _cleanup_(fclosep)
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
-/* Defines TYPE_freep() for _cleanup_() from a destructor that takes NULL. */
+/* Defines DESTRUCTORp() for _cleanup_() from a destructor that takes NULL. */
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type cannot be put in parentheses */
 #define DEFINE_CLEANUP(type, destructor)           \
         static inline void destructor##p(type **p) \
         {                                          \
