@@ -162,7 +162,9 @@ def make(tmp_path):
     stubs = []
 
     def _make(**env):
-        stub = Stub(tmp_path, **env)
+        directory = tmp_path / f"state-{len(stubs)}"  # one writer each: rings are locked
+        directory.mkdir()
+        stub = Stub(directory, **env)
         stubs.append(stub)
         return stub
 
