@@ -19,7 +19,8 @@
 static void keep(Manager *manager, const RunRecord *record, bool evidence)
 {
         size_t size = 0;
-        _cleanup_free_ char *text = json_document(json_run(record, evidence), &size);
+        json_auto_t *document = json_run(record, evidence);
+        _cleanup_free_ char *text = document ? json_document(document, &size) : NULL;
         int r = text ? run_store_put(manager->store, record->id, text, size) : -ENOMEM;
 
         if (r < 0 && !manager->store_failed)

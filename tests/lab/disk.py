@@ -135,7 +135,7 @@ class Disk:
             chunk = 1 << 30
             while chunk >= 4096:
                 end = os.fstat(file.fileno()).st_size
-                if self.free_bytes() - chunk < leave:
+                if self._free_now() - chunk < leave:
                     chunk //= 2
                     continue
                 try:
@@ -175,6 +175,9 @@ class Disk:
 
     def free_bytes(self):
         run("sync", "-f", self.path, check=False)
+        return self._free_now()
+
+    def _free_now(self):
         facts = os.statvfs(self.path)
         return facts.f_bfree * facts.f_frsize
 
@@ -190,18 +193,18 @@ class Disk:
     def open_files(self):
         """[(pid, link)] of every process with a file open on the disk, unlinked ones included."""
         found = []
-        for entry in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
-            try:
-                link = os.readlink(entry)
-                if link.startswith(f"{self.path}/"):  # a broken file system does not even answer stat()
-                    found.append((int(entry.parts[2]), link))
-                    continue
-                st = entry.stat()
-                if st.st_dev == self._dev and stat.S_ISREG(st.st_mode):
-                    found.append((int(entry.parts[2]), link))
-            except OSError:
-                continue
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # processes come and go
+                for entry in os.scandir(f"/proc/{pid}/fd"):
+                    with contextlib.suppress(OSError):
+                        link = os.readlink(entry.path)
+                        # A broken file system does not even answer stat().
+                        if link.startswith(f"{self.path}/") or self._is_ours(os.stat(entry.path)):
+                            found.append((int(pid), link))
         return found
+
+    def _is_ours(self, st):
+        return st.st_dev == self._dev and stat.S_ISREG(st.st_mode)
 
     def remember(self):
         """Takes the present free space as what nothing_left() must find again."""

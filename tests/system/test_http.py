@@ -366,7 +366,7 @@ def test_clients_that_leave_at_once(service):
         with socket.create_connection((host, int(port))) as sock:
             sock.sendall(b"GET /history?target=cache HTTP/1.1\r\nHost: localhost\r\n\r\n")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-    assert service.get("/healthz").status == 200
+    lab.wait_for("an answer", service.answers)
     fds = lab.wait_for("closed connections", lambda: len(os.listdir(f"/proc/{service.process.pid}/fd")) < 40)
     assert fds
 

@@ -15,7 +15,7 @@ EXIT = {"pass": 0, "fail": 2, "inconclusive": 3}
 
 def check(case, run, disk):
     codes = {reason["code"] for reason in run["reasons"]}
-    assert run["verdict"] == case.verdict, run
+    assert run["verdict"] == case.verdict, run["reasons"]
     assert case.reasons <= codes, run["reasons"]
     assert not case.never & codes, run["reasons"]
     assert all(reason["detail"] for reason in run["reasons"])
