@@ -42,8 +42,8 @@ static void report_criterion(FILE *out, const Judgement *judgement, CriterionNam
         bool hidden = !criterion->pass && (name == CRITERION_WRITE_LATENCY ? rounded < criterion->limit
                                                                            : rounded >= criterion->limit);
         (void) fprintf(out, "%-*s%-18s %.*f %s (limit: %s %g %s, column %s)\n", COLUMN,
-                       criterion->pass ? "PASS" : "FAIL", label, criterion->value, text->unit, relation,
-                       criterion->limit, text->unit, text->column);
+                       criterion->pass ? "PASS" : "FAIL", label, hidden ? 6 : 2, criterion->value, text->unit,
+                       relation, criterion->limit, text->unit, text->column);
 }
 
 void report_judgement(FILE *out, const Judgement *judgement)
