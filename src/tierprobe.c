@@ -15,6 +15,7 @@ typedef struct Command {
 static const Command commands[] = {
         { "run", cli_run, "test a path once, in the foreground" },
         { "judge", cli_judge, "judge a capture of iostat -x" },
+        { "iostat", cli_iostat, "the extended statistics of block devices, live or from records" },
 };
 
 static void print_help(FILE *out)
