@@ -681,6 +681,7 @@ static void test_print_round_trip(void **state)
                 out = open_memstream(&printed, &size);
                 config_print(config, out);
                 (void) fclose(out);
+                assert_null(strstr(printed, "max_foreign_mb_per_s = 0\n")); /* none says it better */
                 _cleanup_(config_freep) Config *again = load_right(printed);
                 assert_same(config, again);
         }
@@ -698,7 +699,7 @@ static void test_garbage(void **state)
 
         (void) state;
         srandom(7);
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < 6000; i++) {
                 _cleanup_(config_freep) Config *config = NULL;
                 _cleanup_free_ char *error = NULL;
                 char text[512] = "";
