@@ -28,13 +28,14 @@ void closedirp(DIR **d);
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
 /* Defines DESTRUCTORp() for _cleanup_() from a destructor that takes NULL. */
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): a type cannot be put in parentheses */
+/* A type cannot be put in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define DEFINE_CLEANUP(type, destructor)           \
         static inline void destructor##p(type **p) \
         {                                          \
                 if (*p)                            \
                         destructor(*p);            \
         }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Takes the value out of an owning variable, which is left empty. */
 #define TAKE_PTR(p)                         \

@@ -163,8 +163,7 @@ static void apply(Manager *manager, Config *config)
         Config *before = manager->config;
         Target *old[CONFIG_MAX_TARGETS];
         size_t n_old = manager->n_targets;
-        bool rings_differ = before->history_ns / before->sample_interval_ns !=
-                            config->history_ns / config->sample_interval_ns;
+        bool rings_differ = config_ring_capacity(before) != config_ring_capacity(config);
 
         if (!same_listeners(before, config))
                 log_warning("[http] listen has changed: restart tierprobed to listen on the new addresses");

@@ -19,13 +19,12 @@
 static int open_ring(Target *target)
 {
         const Config *config = target->manager->config;
-        uint64_t capacity = config->history_ns / config->sample_interval_ns;
         _cleanup_free_ char *name = path_format("%s.ring", target->config->name);
         bool damaged = false;
 
         if (!name)
                 return -ENOMEM;
-        int r = ring_open(&target->ring, target->manager->state_fd, name, capacity < 2 ? 2 : capacity,
+        int r = ring_open(&target->ring, target->manager->state_fd, name, config_ring_capacity(config),
                           &damaged);
         if (damaged)
                 log_warning("target %s: its samples were damaged and are set aside as %s.damaged",
