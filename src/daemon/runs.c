@@ -186,6 +186,25 @@ static bool disk_is_busy(const Manager *manager, const Target *wanted)
         return false;
 }
 
+/* Whether a run that was asked for before this one waits for the same disk: turns are kept, even while its
+ * path is still being looked at. */
+static bool is_not_its_turn(const Manager *manager, const Target *wanted)
+{
+        int64_t queued_ns = run_record(wanted->run)->queued_real_ns;
+
+        for (size_t i = 0; i < manager->n_targets; i++) {
+                const Target *other = manager->targets[i];
+
+                if (other == wanted || !other->run || !other->device || !wanted->device)
+                        continue;
+                const RunRecord *record = run_record(other->run);
+                if (record->state == RUN_QUEUED && record->queued_real_ns < queued_ns &&
+                    device_shares_disk(other->device, wanted->device))
+                        return true;
+        }
+        return false;
+}
+
 bool runs_active(const Manager *manager)
 {
         for (size_t i = 0; i < manager->n_targets; i++)
