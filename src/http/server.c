@@ -32,12 +32,26 @@ static int listener_turn(Listener *listener)
         MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
 
         (void) MHD_run(listener->daemon);
-        if (MHD_get_timeout(listener->daemon, &timeout_ms) != MHD_YES)
+        bool waits = MHD_get_timeout(listener->daemon, &timeout_ms) == MHD_YES;
+
+        /* More to do now: the next turn of the event loop, after everything that is more urgent. A timer
+         * would round up to its accuracy, for every block of a long reply. */
+        int r = sd_event_source_set_enabled(listener->again,
+                                            waits && timeout_ms == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        if (!waits || timeout_ms == 0)
                 return sd_event_source_set_enabled(listener->timer, SD_EVENT_OFF);
-        int r = sd_event_source_set_time_relative(listener->timer, timeout_ms * (NS_PER_MS / NS_PER_US));
+        r = sd_event_source_set_time_relative(listener->timer, timeout_ms * (NS_PER_MS / NS_PER_US));
         if (r < 0)
                 return r;
         return sd_event_source_set_enabled(listener->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_again(sd_event_source *source, void *userdata)
+{
+        (void) source;
+        return listener_turn(userdata);
 }
 
 static int on_epoll(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -104,19 +118,22 @@ static int listener_attach(Listener *listener)
         if (!info)
                 return -EINVAL;
         int r = sd_event_add_io(event, &listener->io, info->epoll_fd, EPOLLIN, on_epoll, listener);
+        if (r >= 0)
+                r = sd_event_add_time(event, &listener->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer,
+                                      listener);
+        if (r >= 0)
+                r = sd_event_add_defer(event, &listener->again, on_again, listener);
+        if (r >= 0)
+                r = sd_event_source_set_priority(listener->io, EVENT_PRIORITY);
+        if (r >= 0)
+                r = sd_event_source_set_priority(listener->timer, EVENT_PRIORITY);
+        if (r >= 0)
+                r = sd_event_source_set_priority(listener->again, EVENT_PRIORITY);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(listener->io, "http");
-        r = sd_event_add_time(event, &listener->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, listener);
-        if (r < 0)
-                return r;
         (void) sd_event_source_set_description(listener->timer, "http-timeout");
-        r = sd_event_source_set_priority(listener->io, EVENT_PRIORITY);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_priority(listener->timer, EVENT_PRIORITY);
-        if (r < 0)
-                return r;
+        (void) sd_event_source_set_description(listener->again, "http-again");
         return listener_turn(listener);
 }
 
@@ -210,6 +227,7 @@ static void listener_close(Listener *listener, const Address *address)
         /* Sources first: the descriptor they watch goes with the daemon. */
         listener->io = sd_event_source_disable_unref(listener->io);
         listener->timer = sd_event_source_disable_unref(listener->timer);
+        listener->again = sd_event_source_disable_unref(listener->again);
         if (listener->daemon)
                 MHD_stop_daemon(listener->daemon);
         if (address->any.sa_family == AF_UNIX && lstat(address->un.sun_path, &st) == 0 &&

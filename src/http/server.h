@@ -30,7 +30,7 @@ extern const char *const http_methods[_METHOD_MAX];
 typedef struct Listener {
         HttpServer *server;
         struct MHD_Daemon *daemon;
-        sd_event_source *io, *timer;
+        sd_event_source *io, *timer, *again;
         bool loopback;
         char text[ADDRESS_TEXT_SIZE];
         dev_t socket_dev; /* of a Unix socket's file, so that only our own is removed */
