@@ -14,6 +14,12 @@ PACKAGES_FAST=(libcmocka-dev python3 python3-pytest)
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
         nbdkit nbdkit-plugin-dev libnbd-bin fuse3 xfsprogs e2fsprogs btrfs-progs mount util-linux
         sysstat debootstrap systemd-container)
+# systemd.pc, which says where units go, has a package of its own since Debian 13.
+if [[ $(. /etc/os-release && echo "${VERSION_ID:-}") == 12 ]]; then
+        PACKAGES_TEST+=(systemd)
+else
+        PACKAGES_TEST+=(systemd-dev)
+fi
 
 die() {
         printf '%s: %s\n' "${0##*/}" "$*" >&2

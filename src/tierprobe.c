@@ -14,6 +14,7 @@ typedef struct Command {
 
 static const Command commands[] = {
         { "run", cli_run, "test a path once, in the foreground" },
+        { "judge", cli_judge, "judge a capture of iostat -x" },
         { "iostat", cli_iostat, "the extended statistics of block devices, live or from records" },
 };
 

@@ -27,13 +27,15 @@ void closedirp(DIR **d);
 #define _cleanup_fclose_ _cleanup_(fclosep)
 #define _cleanup_closedir_ _cleanup_(closedirp)
 
-/* Defines TYPE_freep() for _cleanup_() from a destructor that takes NULL. */
+/* Defines DESTRUCTORp() for _cleanup_() from a destructor that takes NULL. */
+/* A type cannot be put in parentheses. NOLINTBEGIN(bugprone-macro-parentheses) */
 #define DEFINE_CLEANUP(type, destructor)           \
         static inline void destructor##p(type **p) \
         {                                          \
                 if (*p)                            \
                         destructor(*p);            \
         }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* Takes the value out of an owning variable, which is left empty. */
 #define TAKE_PTR(p)                         \

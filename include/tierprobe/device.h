@@ -47,7 +47,7 @@ typedef struct DeviceNode {
         char scheduler[32], write_cache[32];
         char backing_file[512]; /* loop */
         int dio;                /* loop: 1 direct I/O to the backing file, 0 through the page cache */
-        int iostats;            /* queue/iostats: 0 means the row stands still */
+        int iostats; /* queue/iostats: 0 means the row stands still; -1 for zram, which does not heed it */
         int fua, rotational, read_only;
         int64_t max_sectors_kb, nr_requests, logical_block_size, physical_block_size;
         uint64_t size_bytes, diskseq;
@@ -59,11 +59,7 @@ typedef enum DeviceStatus {
         DEVICE_NO_BLOCK,     /* tmpfs, NFS, FUSE, ...: no row; reason no_block_device */
         DEVICE_NOT_MOUNTED,  /* no mount holds the path */
         DEVICE_UNRESOLVABLE, /* there may be one, but the way to it is not visible from here */
-        _DEVICE_STATUS_MAX,
 } DeviceStatus;
-
-const char *
-device_status_to_string(DeviceStatus status); /* "ok", "no_block", "not_mounted", "unresolvable" */
 
 /* All text is UTF-8 without control characters ("?" stands for what is not). */
 typedef struct Device {
@@ -83,10 +79,7 @@ typedef struct Device {
         uint32_t major, minor;
         size_t *rows; /* indexes into nodes */
         size_t n_rows;
-        bool leaves_serve; /* the rows are leaves, not the top */
-        double copies; /* bytes the rows see together for each byte written: 1, or more where the rows are the
-                        * members of a mirror or of a RAID with parity (md, btrfs). Throughput is their
-                        * sum divided by this, else a mirror would count twice */
+        bool leaves_serve; /* the rows are leaves, not the top; those of a mirror each see every byte */
 } Device;
 
 /* Finds the device of PATH, which must be absolute and resolved (no symbolic links), in

@@ -25,7 +25,8 @@ json_t *json_limits(const Limits *limits);
 /* SAMPLE: RECORD with the interval that ends at it; DELTA is read only when GAP is GAP_NONE. */
 json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap);
 
-/* RUN; with EVIDENCE also samples of the window, slowest writes, kernel, equivalent command. */
+/* RUN, to stand inside a document; with EVIDENCE a document of its own: with "schema", samples of the window,
+ * slowest writes, kernel, equivalent command. */
 json_t *json_run(const RunRecord *run, bool evidence);
 
 /* Reads back what json_run() made (evidence is skipped). -EINVAL with a sentence in ERROR of ERROR_SIZE
@@ -33,6 +34,30 @@ json_t *json_run(const RunRecord *run, bool evidence);
 int run_record_from_json(const char *text, size_t size, RunRecord **ret, char *error, size_t error_size);
 
 json_t *json_status(const Service *service);
+
+/* ---- small documents of the HTTP interface ---- */
+
+/* RFC 9457, with a stable CODE, and MEMBER (its reference is taken) under KEY unless that is NULL. */
+json_t *json_problem(unsigned status, const char *title, const char *code, const char *detail,
+                     const char *key, json_t *member);
+
+/* What became of a request to start a run: "started", "run_in_progress", "cooldown", "over_budget", or the
+ * code of the reason for a refusal. */
+const char *json_start_code(const StartAnswer *answer);
+
+/* Those of N answers that were not accepted: [{"target", "code", "detail", "run_id", "retry_after_s"}]. */
+json_t *json_start_answers(const StartAnswer *answers, size_t n);
+
+/* The targets whose last verdict is not a fresh pass: [{"name", "verdict", "stale"}]. */
+json_t *json_targets_not_ready(const Service *service);
+
+/* The body of a request to start a run; what it does not name is empty. */
+typedef struct StartRequest {
+        char target[NAME_SIZE], profile[NAME_SIZE];
+} StartRequest;
+
+/* -EINVAL with a sentence in ERROR for anything but an object with these two members at most. */
+int json_read_start_request(const char *text, size_t size, StartRequest *ret, char *error, size_t error_size);
 
 /* Serialises for output: compact, newline at the end. Owned by the caller. NULL when out of memory. */
 char *json_document(json_t *document, size_t *ret_size);

@@ -1,4 +1,5 @@
-/* When the next run is due, and whether one may start now. Pure: time is an argument. Knows base. */
+/* When the next run is due, and whether one may start now. Pure: time is an argument; of the machine only the
+ * zone of local time is known (windows). Knows base. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,10 +19,21 @@ typedef struct ScheduleRules {
 /* When the next run is due, in nanoseconds of CLOCK_REALTIME, or SCHEDULE_NEVER.
  *
  * LAST_REAL_NS is when the last run of the target began (any trigger), 0 when there was none; NOW_REAL_NS is
- * now; SEED picks the jitter: the same seed gives the same time. A run is never due at start-up itself: an
- * overdue one waits at least min(interval, 1 min). A last run in the future (the clock was set back) counts
- * as now. */
+ * now; SEED picks the jitter: the same seed gives the same time, so asking again later with the same last run
+ * and seed does not put a run off. A last run in the future (the clock was set back) counts as now.
+ *
+ * Without a window a run is due interval after the last one, plus its jitter. With one it starts in the
+ * window that the due time falls into, or the next one: so that 24h means once a night, a run may start up to
+ * its jitter, or a 24th of the interval, before it is due, but in another window than the last one's.
+ *
+ * A run is never due at start-up itself: the earliest is min(interval, 1 min) from now. An overdue one is due
+ * then (in a window: when one is open) if catch_up, else at the next of its due times; so is the first run
+ * ever, whose due times without catch_up are whole intervals since the epoch. */
 int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns, uint64_t seed);
+
+/* Whether NOW_REAL_NS lies in the window (true without one): for the moment a timer fires, since the clock
+ * may have been set in the meantime. */
+bool schedule_may_start(const ScheduleRules *rules, int64_t now_real_ns);
 
 /* How old a verdict may be: 2 x interval + jitter; with no schedule 7 days. A verdict older is stale. */
 uint64_t schedule_stale_after_ns(const ScheduleRules *rules);

@@ -37,9 +37,13 @@ static void report_criterion(FILE *out, const Judgement *judgement, CriterionNam
                                "INCONCLUSIVE", label, relation, criterion->limit, text->unit, text->column);
                 return;
         }
-        (void) fprintf(out, "%-*s%-18s %.2f %s (limit: %s %g %s, column %s)\n", COLUMN,
-                       criterion->pass ? "PASS" : "FAIL", label, criterion->value, text->unit, relation,
-                       criterion->limit, text->unit, text->column);
+        /* Two decimals, as iostat has them, unless they would show a miss as met. */
+        double rounded = round(criterion->value * 100) / 100;
+        bool hidden = !criterion->pass && (name == CRITERION_WRITE_LATENCY ? rounded < criterion->limit
+                                                                           : rounded >= criterion->limit);
+        (void) fprintf(out, "%-*s%-18s %.*f %s (limit: %s %g %s, column %s)\n", COLUMN,
+                       criterion->pass ? "PASS" : "FAIL", label, hidden ? 6 : 2, criterion->value, text->unit,
+                       relation, criterion->limit, text->unit, text->column);
 }
 
 void report_judgement(FILE *out, const Judgement *judgement)
@@ -65,8 +69,8 @@ void report_run(FILE *out, const RunRecord *record)
                 (void) fprintf(out, " (%s on %s)", device->filesystem ? device->filesystem : "?",
                                device->mount_point);
         (void) fprintf(out, "\ndevice       %s", device && device->name[0] ? device->name : "none");
-        if (device && device->n_nodes > 0 && device->nodes[0].model[0])
-                (void) fprintf(out, " (%s)", device->nodes[0].model);
+        if (device && device->n_rows > 0 && device->nodes[device->rows[0]].model[0])
+                (void) fprintf(out, " (%s)", device->nodes[device->rows[0]].model);
         if (device && device->detail)
                 (void) fprintf(out, "; %s", device->detail);
         (void) fprintf(

@@ -430,7 +430,8 @@ static int print_result(const RunRecord *record, bool json)
 {
         if (json) {
                 size_t size = 0;
-                _cleanup_free_ char *text = json_document(json_run(record, true), &size);
+                json_auto_t *document = json_run(record, true);
+                _cleanup_free_ char *text = document ? json_document(document, &size) : NULL;
 
                 if (!text)
                         return -ENOMEM;

@@ -79,7 +79,10 @@ static void print_key(FILE *out, const Key *key, const void *base)
                 print_scaled(out, key, *(const unsigned *) at, format_u64);
                 return;
         case KEY_NUMBER:
-                print_value(out, key, number_format(number, *(const double *) at));
+                print_value(out, key,
+                            key->unset && !(*(const double *) at > 0)
+                                    ? key->unset
+                                    : number_format(number, *(const double *) at));
                 return;
         case KEY_BOOL:
                 print_value(out, key, *(const bool *) at ? "yes" : "no");

@@ -180,6 +180,7 @@ static int serve(const Options *options, Config *config)
         (void) sigaddset(&mask, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
         (void) signal(SIGPIPE, SIG_IGN);
+        (void) signal(SIGXFSZ, SIG_IGN); /* with LimitFSIZE= a full state file is an error, not the end */
 
         int r = manager_new(&manager, &options->config, config, &options->roots,
                             options->state_dir ? options->state_dir : default_state_dir());

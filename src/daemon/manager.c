@@ -19,6 +19,7 @@
 
 #define TICK_ACCURACY_US 500
 #define TRIM_AFTER_US (3 * 1000 * 1000)
+#define START_INSPECTION_NS (5 * NS_PER_S)
 #define RELOAD_INSPECTION_NS NS_PER_S
 
 /* ---- readers and the service manager ---- */
@@ -113,18 +114,18 @@ static void watch_mounts(Manager *manager)
 
 /* ---- targets ---- */
 
-/* Asks a child about the path now; only for a start or a reload, when there is nothing to hold up yet. */
-static void inspect_now(Target *target, uint64_t timeout_ns)
+/* Asks a child about the path and waits: only at the start, when there is nothing to hold up yet. */
+static void inspect_now(Target *target)
 {
         PathFacts facts;
-        int r = path_inspect(target->config->path, timeout_ns, &facts);
+        int r = path_inspect(target->config->path, START_INSPECTION_NS, &facts);
 
         if (r < 0)
                 facts = (PathFacts){ .error = -r };
         target_take_facts(target, &facts);
 }
 
-static int add_target(Manager *manager, const TargetConfig *config, uint64_t timeout_ns)
+static int add_target(Manager *manager, const TargetConfig *config)
 {
         Target *target = NULL;
 
@@ -132,7 +133,6 @@ static int add_target(Manager *manager, const TargetConfig *config, uint64_t tim
         if (r < 0)
                 return r;
         manager->targets[manager->n_targets++] = target;
-        inspect_now(target, timeout_ns);
         return 0;
 }
 
@@ -163,8 +163,7 @@ static void apply(Manager *manager, Config *config)
         Config *before = manager->config;
         Target *old[CONFIG_MAX_TARGETS];
         size_t n_old = manager->n_targets;
-        bool rings_differ = before->history_ns / before->sample_interval_ns !=
-                            config->history_ns / config->sample_interval_ns;
+        bool rings_differ = config_ring_capacity(before) != config_ring_capacity(config);
 
         if (!same_listeners(before, config))
                 log_warning("[http] listen has changed: restart tierprobed to listen on the new addresses");
@@ -190,7 +189,7 @@ static void apply(Manager *manager, Config *config)
                 for (size_t j = 0; j < manager->n_targets; j++)
                         there = there || manager->targets[j]->config == &config->targets[i];
                 if (!there)
-                        (void) add_target(manager, &config->targets[i], RELOAD_INSPECTION_NS);
+                        (void) add_target(manager, &config->targets[i]);
         }
         config_free(before);
         (void) runs_load(manager);
@@ -300,15 +299,17 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
         if (r < 0)
                 return r;
         for (size_t i = 0; i < config->n_targets; i++) {
-                r = add_target(manager, &config->targets[i], 5 * NS_PER_S);
+                r = add_target(manager, &config->targets[i]);
                 if (r < 0)
                         return r;
         }
         r = runs_load(manager);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < manager->n_targets; i++)
+        for (size_t i = 0; i < manager->n_targets; i++) {
+                inspect_now(manager->targets[i]);
                 timetable_plan(manager->targets[i]);
+        }
         *ret = TAKE_PTR(manager);
         return 0;
 }

@@ -25,10 +25,12 @@ typedef struct Target {
         /* What a child last saw of the path, and the device that follows from it. */
         PathInspection *inspection;
         sd_event_source *inspection_source, *inspection_timer;
+        bool inspect_again; /* asked for while one is under way, which may have looked too early */
         PathFacts facts;
         bool facts_known;
         uint64_t inspected_ns; /* MONOTONIC */
         Device *device;        /* NULL: none found */
+        char *home;            /* the mount point it was last seen on; NULL: never */
 
         /* Samples. */
         Sampler *sampler;
@@ -113,9 +115,12 @@ int target_new(Manager *manager, const TargetConfig *config, Target **ret);
 Target *target_free(Target *target);
 void target_freep(Target **target);
 
-/* Sends a child to look at the path; target_inspected() of the result follows. Does nothing while one is
- * under way. */
+/* Sends a child to look at the path; target_take_facts() of the result follows. While one is under way the
+ * next follows it. */
 void target_inspect(Target *target);
+
+/* Where the target was in an earlier run. */
+void target_set_home(Target *target, const char *mount_point);
 
 /* Takes in what was seen: finds the device, follows a change of it. */
 void target_take_facts(Target *target, const PathFacts *facts);

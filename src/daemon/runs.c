@@ -19,7 +19,8 @@
 static void keep(Manager *manager, const RunRecord *record, bool evidence)
 {
         size_t size = 0;
-        _cleanup_free_ char *text = json_document(json_run(record, evidence), &size);
+        json_auto_t *document = json_run(record, evidence);
+        _cleanup_free_ char *text = document ? json_document(document, &size) : NULL;
         int r = text ? run_store_put(manager->store, record->id, text, size) : -ENOMEM;
 
         if (r < 0 && !manager->store_failed)
@@ -123,6 +124,8 @@ int runs_load(Manager *manager)
                         target->last_run = record;
                         unknown--;
                 }
+                if (target && !target->home && record->device && record->device->mount_point)
+                        target_set_home(target, record->device->mount_point);
                 if (unknown == 0 && now_ns - record->queued_real_ns > (int64_t) DAY_NS)
                         break;
         }
@@ -251,6 +254,8 @@ static void on_gone(Run *run, void *userdata)
                         break;
                 }
         run_free(run);
+        if (!manager->stopping)
+                target_inspect(target); /* only now is its space free again */
         runs_dispatch(manager);
 }
 
@@ -269,6 +274,17 @@ static uint64_t written_last_day(Manager *manager, const Target *target, int64_t
                         bytes += record->bytes_written;
         }
         return bytes;
+}
+
+static bool space_is_known(const Target *target)
+{
+        const Manager *manager = target->manager;
+
+        for (size_t i = 0; i < manager->n_lingering; i++)
+                if (manager->lingering[i].target == target)
+                        return false;
+        return target->facts_known && !target->inspection && target->facts.error == 0 &&
+               target->facts.total_bytes > 0;
 }
 
 static bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
@@ -308,7 +324,8 @@ static bool guards_allow(Target *target, const Profile *profile, StartAnswer *an
                         return false;
                 }
         }
-        if (target->facts_known && target->facts.error == 0 && target->facts.total_bytes > 0) {
+        /* Facts from before the last run's files were gone would refuse the next one for their space. */
+        if (space_is_known(target)) {
                 double reserve = guard->min_free_ratio * (double) target->facts.total_bytes;
                 if (reserve < (double) guard->min_free_bytes)
                         reserve = (double) guard->min_free_bytes;
@@ -322,6 +339,7 @@ static bool guards_allow(Target *target, const Profile *profile, StartAnswer *an
                                 "%.0f MiB are free for target %s, the test and its reserve need %.0f MiB",
                                 (double) target->facts.free_bytes / 1048576, target->config->name,
                                 needed / 1048576);
+                        target_inspect(target); /* somebody may have made room since */
                         return false;
                 }
         }

@@ -19,13 +19,12 @@
 static int open_ring(Target *target)
 {
         const Config *config = target->manager->config;
-        uint64_t capacity = config->history_ns / config->sample_interval_ns;
         _cleanup_free_ char *name = path_format("%s.ring", target->config->name);
         bool damaged = false;
 
         if (!name)
                 return -ENOMEM;
-        int r = ring_open(&target->ring, target->manager->state_fd, name, capacity < 2 ? 2 : capacity,
+        int r = ring_open(&target->ring, target->manager->state_fd, name, config_ring_capacity(config),
                           &damaged);
         if (damaged)
                 log_warning("target %s: its samples were damaged and are set aside as %s.damaged",
@@ -89,6 +88,7 @@ Target *target_free(Target *target)
         sampler_free(target->sampler);
         ring_free(target->ring);
         device_free(target->device);
+        free(target->home);
         free(target);
         return NULL;
 }
@@ -145,42 +145,114 @@ static void take_device(Target *target, Device *found)
         manager_changed(manager);
 }
 
-void target_take_facts(Target *target, const PathFacts *facts)
+/* ---- is it the right disk? ---- */
+
+void target_set_home(Target *target, const char *mount_point)
+{
+        char *home = strdup(mount_point);
+
+        if (!home)
+                return;
+        free(target->home);
+        target->home = home;
+}
+
+/* Whether directory ABOVE holds BELOW. */
+static bool is_above(const char *above, const char *below)
+{
+        size_t n = strlen(above);
+
+        if (n > 0 && above[n - 1] == '/')
+                n--;
+        return strncmp(above, below, n) == 0 && below[n] == '/' && below[n + 1] != '\0';
+}
+
+/* A cache disk that is not mounted leaves its empty mount point behind, on the disk above: testing that one
+ * would tell nothing, and fill it. The target's home is the mount point it was last seen on. */
+static bool is_at_home(Target *target, const Device *found)
+{
+        if (!found->mount_point)
+                return true;
+        if (target->home && is_above(found->mount_point, target->home)) {
+                reasons_add(&target->device_reasons, REASON_NOT_MOUNTED,
+                            "%s is not mounted: %s fell back to %s on %s; mount it, or, if the move is "
+                            "meant, set "
+                            "device = %s for the target",
+                            target->home, target->config->path, found->mount_point, found->name, found->name);
+                return false;
+        }
+        if (!target->home || strcmp(target->home, found->mount_point) != 0)
+                target_set_home(target, found->mount_point);
+        return true;
+}
+
+/* The device the configuration names must be the one under the path, where that can be seen at all. */
+static bool is_named_device(Target *target, const PathFacts *facts, const Device *named)
+{
+        _cleanup_(device_freep) Device *found = NULL;
+        Manager *manager = target->manager;
+
+        if (device_resolve(&manager->roots, facts->resolved, facts->dev, NULL, &found) < 0 ||
+            found->status != DEVICE_OK || device_shares_disk(found, named))
+                return true;
+        reasons_add(&target->device_reasons, REASON_WRONG_DEVICE,
+                    "%s is on %s, not on %s as device = says; mount the right disk or correct the setting",
+                    target->config->path, found->name, named->name);
+        return false;
+}
+
+static bool is_right_device(Target *target, const PathFacts *facts, const Device *found)
+{
+        bool named = target->config->device && strcmp(target->config->device, "auto") != 0;
+
+        return named ? is_named_device(target, facts, found) : is_at_home(target, found);
+}
+
+static Device *find_device(Target *target, const PathFacts *facts)
 {
         Manager *manager = target->manager;
+        Reasons *reasons = &target->device_reasons;
         Device *found = NULL;
 
+        if (facts->error != 0) {
+                describe_path_error(target, facts->error, reasons);
+                return NULL;
+        }
+        int r = device_resolve(&manager->roots, facts->resolved, facts->dev, target->config->device, &found);
+        if (r < 0) {
+                reasons_add(reasons, REASON_NO_BLOCK_DEVICE, "cannot read the mount table: %s", strerror(-r));
+                return NULL;
+        }
+        if (found->status == DEVICE_OK)
+                return is_right_device(target, facts, found) ? found : device_free(found);
+        reasons_add(reasons,
+                    found->status == DEVICE_NOT_MOUNTED ? REASON_NOT_MOUNTED : REASON_NO_BLOCK_DEVICE, "%s",
+                    found->detail ? found->detail : target->config->path);
+        return found;
+}
+
+void target_take_facts(Target *target, const PathFacts *facts)
+{
         target->facts = *facts;
         target->facts_known = true;
         target->inspected_ns = clock_ns(CLOCK_MONOTONIC);
         target->device_reasons.n = 0;
         /* A path that does not answer now keeps the device it had: that is the one that hangs. */
-        if (facts->error == ETIMEDOUT) {
+        if (facts->error == ETIMEDOUT)
                 describe_path_error(target, facts->error, &target->device_reasons);
-                return;
-        }
-        if (facts->error != 0)
-                describe_path_error(target, facts->error, &target->device_reasons);
-        else {
-                int r = device_resolve(&manager->roots, facts->resolved, facts->dev, target->config->device,
-                                       &found);
-                if (r < 0)
-                        reasons_add(&target->device_reasons, REASON_NO_BLOCK_DEVICE,
-                                    "cannot read the mount table: %s", strerror(-r));
-                else if (found->status == DEVICE_NOT_MOUNTED)
-                        reasons_add(&target->device_reasons, REASON_NOT_MOUNTED, "%s",
-                                    found->detail ? found->detail : target->config->path);
-                else if (found->status != DEVICE_OK)
-                        reasons_add(&target->device_reasons, REASON_NO_BLOCK_DEVICE, "%s",
-                                    found->detail ? found->detail : target->config->path);
-        }
-        take_device(target, found);
+        else
+                take_device(target, find_device(target, facts));
 }
 
 static void inspection_answered(Target *target, const PathFacts *facts)
 {
         inspection_done(target);
         target_take_facts(target, facts);
+        if (target->inspect_again) {
+                target_inspect(target);
+                if (target->inspection)
+                        return; /* a run that waits begins with the newer facts */
+        }
         target->run_ready = target->run != NULL;
         runs_dispatch(target->manager);
 }
@@ -214,8 +286,11 @@ void target_inspect(Target *target)
 {
         sd_event *event = target->manager->event;
 
-        if (target->inspection)
+        if (target->inspection) {
+                target->inspect_again = true;
                 return;
+        }
+        target->inspect_again = false;
         int r = path_inspection_new(target->config->path, &target->inspection);
         if (r >= 0)
                 r = sd_event_add_io(event, &target->inspection_source,

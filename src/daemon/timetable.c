@@ -40,6 +40,11 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 
         (void) source;
         (void) usec;
+        /* A step of the clock may have carried the timer past the window's end. */
+        if (!schedule_may_start(&target->manager->config->schedule, (int64_t) clock_ns(CLOCK_REALTIME))) {
+                timetable_plan(target);
+                return 0;
+        }
         int r = runs_start(target, NULL, TRIGGER_SCHEDULE, "schedule", &answer);
         if (r < 0)
                 log_error("target %s: the scheduled run could not start: %s", target->config->name,

@@ -19,10 +19,9 @@ typedef struct BlockId {
 
 /* What a device's row said, as far as the choice of the row needs it. */
 typedef struct RowFacts {
-        bool read;     /* there is a row */
-        bool moved;    /* something was counted */
-        bool untimed;  /* writes, but not one millisecond of anything */
-        double copies; /* md: bytes its members see for each byte written to it */
+        bool read;    /* there is a row */
+        bool moved;   /* something was counted */
+        bool untimed; /* writes, but not one millisecond of anything */
 } RowFacts;
 
 void blocks_open(Blocks *blocks, const DeviceRoots *roots);

@@ -28,18 +28,6 @@ const char *device_kind_to_string(DeviceKind kind)
         return (unsigned) kind < _DEVICE_KIND_MAX ? names[kind] : NULL;
 }
 
-const char *device_status_to_string(DeviceStatus status)
-{
-        static const char *const names[_DEVICE_STATUS_MAX] = {
-                [DEVICE_OK] = "ok",
-                [DEVICE_NO_BLOCK] = "no_block",
-                [DEVICE_NOT_MOUNTED] = "not_mounted",
-                [DEVICE_UNRESOLVABLE] = "unresolvable",
-        };
-
-        return (unsigned) status < _DEVICE_STATUS_MAX ? names[status] : NULL;
-}
-
 int resolver_note(Resolver *resolver, const char *format, ...)
 {
         _cleanup_free_ char *sentence = NULL;
@@ -119,7 +107,6 @@ static void give_up(Device *device, DeviceStatus status)
         device->rows = NULL;
         device->n_nodes = device->n_rows = 0;
         device->leaves_serve = false;
-        device->copies = 1;
         device->status = status;
 }
 
@@ -157,13 +144,11 @@ static int resolve(Resolver *resolver, const char *path, dev_t path_dev, const c
         if (r < 0)
                 return r;
         device->status = found.status;
-        device->copies = 1;
         r = take_mount(&found.mount, device);
         if (r == 0 && named)
                 r = resolve_named(resolver, override, device);
         else if (r == 0) {
                 memcpy(device->fs_uuid, found.fs_uuid, sizeof device->fs_uuid);
-                device->copies = found.copies;
                 if (found.why)
                         r = resolver_note(resolver, "%s", found.why);
                 if (r == 0 && found.status == DEVICE_OK)

@@ -129,28 +129,6 @@ static int answer_sources(Resolver *resolver, Found *found)
 
 /* ---- btrfs ---- */
 
-/* Bytes on the devices for each byte of data, from the profiles in use: mirrored data counts on each. */
-static double btrfs_copies(int fs_fd, size_t n_devices)
-{
-        static const struct {
-                const char *profile;
-                double copies;
-        } profiles[] = { { "dup", 2 }, { "raid1", 2 }, { "raid10", 2 }, { "raid1c3", 3 }, { "raid1c4", 4 } };
-        double copies = 1;
-
-        for (size_t i = 0; i < ELEMENTSOF(profiles); i++) {
-                char path[64];
-                (void) snprintf(path, sizeof path, "allocation/data/%s", profiles[i].profile);
-                if (faccessat(fs_fd, path, F_OK, 0) == 0 && profiles[i].copies > copies)
-                        copies = profiles[i].copies;
-        }
-        if (copies <= 1 && n_devices > 2 && faccessat(fs_fd, "allocation/data/raid6", F_OK, 0) == 0)
-                return (double) n_devices / (double) (n_devices - 2);
-        if (copies <= 1 && n_devices > 1 && faccessat(fs_fd, "allocation/data/raid5", F_OK, 0) == 0)
-                return (double) n_devices / (double) (n_devices - 1);
-        return copies;
-}
-
 /* Takes the file system UUID if one of its devices is called SOURCE (NULL: whatever it has). */
 static int btrfs_take(Resolver *resolver, int btrfs_fd, const char *uuid, const BlockId *source, Found *found)
 {
@@ -179,10 +157,6 @@ static int btrfs_take(Resolver *resolver, int btrfs_fd, const char *uuid, const 
                 if (r < 0)
                         return r;
         }
-
-        _cleanup_close_ int fs_fd = openat(btrfs_fd, uuid, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fs_fd >= 0)
-                found->copies = btrfs_copies(fs_fd, found->n_ids);
         return 0;
 }
 
@@ -227,6 +201,19 @@ static int answer_btrfs(Resolver *resolver, Found *found)
 
 static int find_at_depth(Resolver *resolver, const char *path, dev_t path_dev, unsigned depth, Found *ret);
 
+/* The kernel prints the directory as it was given, with overlay's own escapes in it ("\\," for a comma). */
+static void overlay_unescape(char *path)
+{
+        char *to = path;
+
+        for (const char *from = path; *from != '\0'; from++) {
+                if (from[0] == '\\' && from[1] != '\0')
+                        from++;
+                *to++ = *from;
+        }
+        *to = '\0';
+}
+
 /* Writes go to the file system of upperdir. */
 static int answer_overlay(Resolver *resolver, unsigned depth, Found *found)
 {
@@ -238,6 +225,7 @@ static int answer_overlay(Resolver *resolver, unsigned depth, Found *found)
                 return answer(found, DEVICE_NO_BLOCK, "this overlay has no upperdir, nothing can be written");
         if (r < 0)
                 return r;
+        overlay_unescape(upper);
         if (upper[0] != '/')
                 return answer(
                         found, DEVICE_UNRESOLVABLE,
@@ -265,7 +253,6 @@ static int answer_overlay(Resolver *resolver, unsigned depth, Found *found)
         if (r == 0 && found->status == DEVICE_OK) {
                 found->ids = TAKE_PTR(below.ids);
                 found->n_ids = below.n_ids;
-                found->copies = below.copies;
                 memcpy(found->fs_uuid, below.fs_uuid, sizeof found->fs_uuid);
         }
         found_done(&below);
@@ -289,7 +276,7 @@ static int answer_mounted(Resolver *resolver, unsigned depth, Found *found)
 
 static int find_at_depth(Resolver *resolver, const char *path, dev_t path_dev, unsigned depth, Found *ret)
 {
-        Found found = { .copies = 1 };
+        Found found = {};
 
         int r = mounts_find(resolver->mountinfo, resolver->mountinfo_size, path, &found.mount);
         if (r == 0)

@@ -202,29 +202,6 @@ static void read_queue(int fd, DeviceNode *node)
         (void) read_text(fd, "write_cache", node->write_cache, sizeof node->write_cache);
 }
 
-/* How many bytes the members of an md array see for each one written to it, from its level. */
-static double copies_of(int fd)
-{
-        char level[32];
-        int64_t disks = read_count(fd, "md/raid_disks"), layout = read_count(fd, "md/layout");
-
-        if (!read_text(fd, "md/level", level, sizeof level) || disks <= 0 || disks > 4096)
-                return 1;
-        if (strcmp(level, "raid1") == 0) {
-                int64_t missing = read_count(fd, "md/degraded");
-                return (double) (missing > 0 && missing < disks ? disks - missing : disks);
-        }
-        if (strcmp(level, "raid10") == 0 && layout > 0) { /* near copies, and far ones in the second byte */
-                int64_t copies = (layout & 0xff) * (layout >> 8 & 0xff);
-                return copies > 0 && copies <= disks ? (double) copies : 1;
-        }
-        if ((strcmp(level, "raid4") == 0 || strcmp(level, "raid5") == 0) && disks > 1)
-                return (double) disks / (double) (disks - 1);
-        if (strcmp(level, "raid6") == 0 && disks > 2)
-                return (double) disks / (double) (disks - 2);
-        return 1;
-}
-
 /* ---- the row ---- */
 
 enum { ROW_R_IOS = 0, ROW_R_MS = 3, ROW_W_IOS = 4, ROW_W_MS = 7, ROW_IO_MS = 9, ROW_QUEUE_MS = 10 };
@@ -267,7 +244,7 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
                 .logical_block_size = -1,
                 .physical_block_size = -1,
         };
-        RowFacts facts = { .copies = 1 };
+        RowFacts facts = {};
         BlockId disk;
         char row[512];
 
@@ -289,7 +266,6 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
                                           : 0;
                 node.diskseq = sequence > 0 ? (uint64_t) sequence : 0;
                 node.read_only = read_flag(fd, "ro");
-                facts.copies = copies_of(fd);
                 if (read_attribute_at(fd, "stat", row, sizeof row) >= 0)
                         read_row(row, &facts);
         } else {
@@ -299,6 +275,8 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
                         read_row(text, &facts);
         }
         node.kind = kind_of(fd, partition, &node);
+        if (node.kind == DEVICE_ZRAM) /* it counts whatever this says, and says 0 by default */
+                node.iostats = -1;
         *ret_node = node;
         *ret_facts = facts;
 }

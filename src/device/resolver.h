@@ -27,7 +27,6 @@ typedef struct Found {
         BlockId *ids;
         size_t n_ids;
         char fs_uuid[64];
-        double copies; /* bytes the devices see for each byte written, e.g. 2 for mirrored data */
 } Found;
 
 void found_done(Found *found);

@@ -179,7 +179,7 @@ static int add_backing(Resolver *resolver, Stack *stack, size_t above, int fd)
         for (size_t i = 0; i < found.n_ids && r == 0; i++)
                 r = add_node(resolver, stack, (int) above, &found.ids[i]);
         if (r == 0 && found.status != DEVICE_OK)
-                r = resolver_note(resolver, "what lies below %s is not known: %s", loop, found.why);
+                r = resolver_note(resolver, "below %s: %s", loop, found.why);
         found_done(&found);
         return r;
 }
@@ -241,7 +241,7 @@ static RowState row_state(const Stack *stack, size_t i)
         const RowFacts *facts = &stack->facts[i];
         bool below_moved = false;
 
-        if (node->iostats == 0 && node->kind != DEVICE_ZRAM) /* zram counts all the same */
+        if (node->iostats == 0)
                 return ROW_DISABLED;
         if (facts->read && facts->untimed)
                 return ROW_UNTIMED;
@@ -257,7 +257,7 @@ typedef struct Rows {
         size_t indexes[NODES_MAX];
         size_t n;
         bool seen[NODES_MAX];
-        double copies; /* of the leaves, where they serve; 0 where they do not */
+        bool leaves_serve;
 } Rows;
 
 static void rows_add(Rows *rows, size_t i)
@@ -301,24 +301,6 @@ static void collect_leaves(const Stack *stack, size_t i, Rows *rows)
                 rows_add(rows, i);
         else
                 collect_below(stack, i, rows);
-}
-
-/* Bytes the leaves below I see for each byte written to it, along its first members: mixed levels below one
- * array are not worth a sum. */
-static double copies_below(const Stack *stack, size_t i)
-{
-        double copies = 1;
-
-        for (unsigned depth = 0; depth <= DEPTH_MAX; depth++) {
-                size_t e = 0;
-                copies *= stack->facts[i].copies;
-                while (e < stack->n_edges && stack->edges[e].above != i)
-                        e++;
-                if (e == stack->n_edges)
-                        break;
-                i = stack->edges[e].below;
-        }
-        return copies;
 }
 
 static int append_name(char **list, const char *name)
@@ -377,9 +359,7 @@ static int choose_for(Resolver *resolver, const Stack *stack, size_t top, bool a
                         break;
         }
         if (serve) {
-                double copies = copies_below(stack, i);
-                if (copies > rows->copies)
-                        rows->copies = copies;
+                rows->leaves_serve = true;
                 for (size_t j = 0; j < leaves->n; j++)
                         rows_add(rows, leaves->indexes[j]);
         } else
@@ -419,8 +399,7 @@ static int take_rows(const Rows *rows, Device *device)
                 return -ENOMEM;
         memcpy(device->rows, rows->indexes, rows->n * sizeof *device->rows);
         device->n_rows = rows->n;
-        device->leaves_serve = rows->copies > 0;
-        device->copies *= device->leaves_serve ? rows->copies : 1;
+        device->leaves_serve = rows->leaves_serve;
         device->major = device->nodes[device->rows[0]].major;
         device->minor = device->nodes[device->rows[0]].minor;
         name_rows(device);

@@ -88,8 +88,7 @@ static void read_kind(Reader *reader, const json_t *object, DeviceKind *ret)
         reader_fail(reader, "the \"kind\" of a device is unknown");
 }
 
-/* The nearest node called NAME before index BEFORE, -1 when there is none: a node follows its parent, and one
- * that is reached by two ways is listed once under each. */
+/* The node called NAME before index BEFORE, -1 when there is none: a node follows its parent. */
 static int node_before(const Device *device, size_t before, const char *name)
 {
         for (size_t i = before; i > 0; i--)

@@ -16,8 +16,6 @@ static const char *device_status_name(DeviceStatus status)
                 return "not_mounted";
         case DEVICE_UNRESOLVABLE:
                 return "unresolvable";
-        case _DEVICE_STATUS_MAX:
-                break;
         }
         return NULL;
 }

@@ -126,16 +126,20 @@ static void read_measured(Reader *reader, const json_t *object, Judgement *judge
 static void read_samples(Reader *reader, const json_t *object, Judgement *judgement)
 {
         const json_t *samples = read_object(reader, object, "samples", false);
-        uint64_t total = 0, passing = 0, dropped = 0;
+        uint64_t total = 0, passing = 0, dropped = 0, low = 0, slow = 0;
 
         read_u64(reader, samples, "total", UINT_MAX, &total);
         read_u64(reader, samples, "passing", UINT_MAX, &passing);
         read_u64(reader, samples, "dropped", UINT_MAX, &dropped);
+        read_u64(reader, samples, "low", UINT_MAX, &low);
+        read_u64(reader, samples, "slow", UINT_MAX, &slow);
         if (!reader->error && passing > total)
                 reader_fail(reader, "more samples pass than there are");
         judgement->samples_total = (unsigned) total;
         judgement->samples_passing = (unsigned) passing;
         judgement->samples_dropped = (unsigned) dropped;
+        judgement->samples_low = (unsigned) low;
+        judgement->samples_slow = (unsigned) slow;
 }
 
 static void read_latency(Reader *reader, const json_t *object, RunRecord *run)

@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 struct PathInspection {
-        Child *child; /* NULL once its answer was taken */
+        Child *child;
+        bool collected;
 };
 
 static void look(const char *path, PathFacts *facts)
@@ -111,7 +112,7 @@ void path_inspection_freep(PathInspection **inspection)
 int path_inspection_get_fd(const PathInspection *inspection)
 {
         /* Readable when the child has ended, with its answer in the socket: nothing is left to reap later. */
-        return inspection->child ? inspection->child->pidfd : -EBADF;
+        return inspection->child->pidfd;
 }
 
 int path_inspection_collect(PathInspection *inspection, PathFacts *ret)
@@ -119,12 +120,15 @@ int path_inspection_collect(PathInspection *inspection, PathFacts *ret)
         PathFacts facts;
         siginfo_t info;
 
-        if (!inspection->child)
+        if (inspection->collected)
                 return -EIO;
         if (!child_reap(inspection->child, &info))
                 return -EAGAIN;
         ssize_t n = recv(inspection->child->socket, &facts, sizeof facts, MSG_DONTWAIT);
-        inspection->child = child_free(inspection->child);
+        /* The descriptor stays open for as long as the inspection lives: the caller may still poll it, and
+         * one that is closed while polled is reported on for as long as a child forked meanwhile has a copy.
+         */
+        inspection->collected = true;
         if (n != (ssize_t) sizeof facts)
                 return -EIO;
         facts.resolved[sizeof facts.resolved - 1] = '\0';

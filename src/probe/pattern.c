@@ -32,33 +32,47 @@ int probe_pattern_from_string(const char *text, ProbePattern *ret)
 
 int pattern_seed(PatternSource *source)
 {
-        if (getrandom(source->lanes, sizeof source->lanes, 0) != (ssize_t) sizeof source->lanes)
-                return -EAGAIN;
-        source->lanes[0] |= 1; /* zero would stay zero */
-        source->lanes[1] |= 1;
+        char *seed = (char *) source;
+
+        /* At most 256 bytes at once are never interrupted. */
+        for (size_t done = 0; done < sizeof *source; done += 256) {
+                size_t size = sizeof *source - done < 256 ? sizeof *source - done : 256;
+                if (getrandom(seed + done, size, 0) != (ssize_t) size)
+                        return -EAGAIN;
+        }
+        source->state[0] |= 1; /* zero would stay zero */
+        source->state[1] |= 1;
         return 0;
 }
 
-/* Marsaglia's xorshift64 (period 2^64 - 1) in lanes side by side: shifts and exclusive ors alone, since plain
- * SSE2 has no fast 64-bit multiplication. Two vectors, so that one's steps hide the other's latency. */
-static inline void advance(Lanes *lanes)
+/* Marsaglia's xorshift64, period 2^64 - 1. */
+static uint64_t advance(uint64_t *state)
 {
-        *lanes ^= *lanes << 13;
-        *lanes ^= *lanes >> 7;
-        *lanes ^= *lanes << 17;
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        return *state;
 }
 
+/* Each page is a piece of the random pool under a fresh 128-bit key. Two pages of the same piece differ in
+ * nearly every byte, and no run of bytes is found again at any distance, which is what compression and
+ * deduplication live on; and it costs one exclusive or to 16 bytes, close to what filling with zeros does. */
 void pattern_fill(PatternSource *source, void *block, size_t size)
 {
-        Lanes a = source->lanes[0], b = source->lanes[1];
-        Lanes *out = __builtin_assume_aligned(block, sizeof(Lanes));
+        PatternVector *out = __builtin_assume_aligned(block, 64);
 
-        for (size_t n = size / (2 * sizeof(Lanes)); n > 0; n--, out += 2) {
-                advance(&a);
-                advance(&b);
-                out[0] = a;
-                out[1] = b;
+        for (size_t n = size / PATTERN_PAGE; n > 0; n--) {
+                PatternVector key = { advance(&source->state[0]), advance(&source->state[1]) };
+                /* A piece may start at any 64th byte. */
+                const PatternVector *piece =
+                        source->pool + ((key[0] ^ key[1]) >> 32) % (PATTERN_POOL / 64) * 4;
+
+                for (size_t i = 0; i < PATTERN_PAGE / sizeof *out; i += 4) {
+                        out[i] = piece[i] ^ key;
+                        out[i + 1] = piece[i + 1] ^ key;
+                        out[i + 2] = piece[i + 2] ^ key;
+                        out[i + 3] = piece[i + 3] ^ key;
+                }
+                out += PATTERN_PAGE / sizeof *out;
         }
-        source->lanes[0] = a;
-        source->lanes[1] = b;
 }

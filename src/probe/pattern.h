@@ -3,10 +3,14 @@
 
 #include "tierprobe/probe.h"
 
-typedef uint64_t Lanes __attribute__((vector_size(64)));
+#define PATTERN_PAGE 4096
+#define PATTERN_POOL (16 * 1024) /* fits the first-level cache beside what is written */
+
+typedef uint64_t PatternVector __attribute__((vector_size(16)));
 
 typedef struct PatternSource {
-        Lanes lanes[2];
+        PatternVector pool[(PATTERN_POOL + PATTERN_PAGE) / sizeof(PatternVector)];
+        uint64_t state[2];
 } PatternSource;
 
 /* Seeds from the kernel, so that no two streams or runs write the same. Returns 0 or negative errno. */

@@ -1,6 +1,6 @@
 /* The parent's side of the write test: starts writers, follows their state. Never touches the tested path. */
 
-#include "child.h"
+#include "internal.h"
 #include "writer.h"
 
 #include "tierprobe/cleanup.h"
@@ -14,31 +14,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-typedef enum StreamPhase {
-        STREAM_PREPARING,
-        STREAM_READY,
-        STREAM_WRITING,
-        STREAM_DONE,
-        STREAM_GONE,
-        _STREAM_PHASE_MAX,
-} StreamPhase;
-
-typedef struct Stream {
-        Child *child; /* NULL when gone */
-        StreamPhase phase;
-} Stream;
-
-struct Probe {
-        ProbePlan plan;
-        char *path;
-        ProbeShared *shared;
-        size_t shared_size;
-        int epoll_fd;
-        ProbeState state;
-        unsigned n_in_phase[_STREAM_PHASE_MAX];
-        Stream streams[PROBE_MAX_STREAMS];
-};
 
 static int plan_check(const ProbePlan *plan)
 {
@@ -320,91 +295,8 @@ void probe_kill(Probe *probe)
         if (probe->state == PROBE_GONE)
                 return;
         probe->state = PROBE_CLOSING;
+        probe->killed = true;
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 if (probe->streams[i].child)
                         child_kill(probe->streams[i].child);
-}
-
-void probe_progress(const Probe *probe, ProbeProgress *ret)
-{
-        ProbeProgress progress = { .state = probe->state };
-        const ProbeShared *shared = probe->shared;
-        uint64_t oldest_ns = UINT64_MAX;
-        bool stopped = false;
-
-        for (unsigned i = 0; i < probe->plan.streams; i++) {
-                const StreamShared *stream = &shared->streams[i];
-                uint64_t start_ns = shared_load(&stream->call_start_ns);
-
-                progress.bytes_written += shared_load(&stream->bytes);
-                progress.blocks_written += shared_load(&stream->blocks);
-                if (start_ns != 0 && start_ns < oldest_ns)
-                        oldest_ns = start_ns;
-                if (shared_load(&stream->outcome) == PROBE_STOPPED)
-                        stopped = true;
-                if (probe->streams[i].phase == STREAM_WRITING)
-                        progress.streams_writing++;
-                else if (probe->streams[i].phase >= STREAM_DONE)
-                        progress.streams_done++;
-                if (progress.path_dev == 0) {
-                        progress.path_dev = shared_load(&stream->dev);
-                        progress.free_bytes = shared_load(&stream->free_bytes);
-                        progress.needed_bytes = shared_load(&stream->needed_bytes);
-                }
-        }
-        if (oldest_ns != UINT64_MAX) {
-                uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-                progress.oldest_write_ns = now_ns > oldest_ns ? now_ns - oldest_ns : 1;
-        }
-
-        uint32_t first = __atomic_load_n(&shared->first_failed, __ATOMIC_ACQUIRE);
-        if (first > 0 && first <= probe->plan.streams) {
-                const StreamShared *failed = &shared->streams[first - 1];
-
-                progress.outcome = failed->outcome;
-                progress.error = failed->error;
-                progress.failed_stream = first - 1;
-                progress.failed_offset_bytes = failed->failed_offset_bytes;
-                progress.writing_failed = failed->writing_failed;
-        } else if (stopped)
-                progress.outcome = PROBE_STOPPED;
-        *ret = progress;
-}
-
-void probe_latency(const Probe *probe, Histogram *ret)
-{
-        memset(ret, 0, sizeof *ret);
-        for (unsigned i = 0; i < probe->plan.streams; i++)
-                histogram_merge(ret, &probe->shared->streams[i].latency);
-}
-
-static int slower_first(const void *a, const void *b)
-{
-        const ProbeSlowWrite *x = a, *y = b;
-
-        return x->latency_ns < y->latency_ns ? 1 : x->latency_ns > y->latency_ns ? -1 : 0;
-}
-
-size_t probe_slowest(const Probe *probe, ProbeSlowWrite ret[PROBE_N_SLOWEST])
-{
-        ProbeSlowWrite all[2 * PROBE_N_SLOWEST];
-        size_t n = 0;
-
-        for (unsigned i = 0; i < probe->plan.streams; i++) {
-                SlowestSlot slots[PROBE_N_SLOWEST];
-                size_t n_slots = slowest_read(&probe->shared->streams[i].slowest, slots);
-
-                for (size_t j = 0; j < n_slots; j++)
-                        all[n++] = (ProbeSlowWrite){
-                                .latency_ns = slots[j].latency_ns,
-                                .offset_bytes = slots[j].offset_bytes,
-                                .start_ns = slots[j].start_ns,
-                                .stream = i,
-                        };
-                qsort(all, n, sizeof all[0], slower_first);
-                if (n > PROBE_N_SLOWEST)
-                        n = PROBE_N_SLOWEST;
-        }
-        memcpy(ret, all, n * sizeof all[0]);
-        return n;
 }

@@ -12,7 +12,8 @@
 
 /* Fewer blocks in an interval than this, and one block more or less at its edge (5 %) weighs too much. */
 #define MIN_BLOCKS_PER_INTERVAL 20
-#define WANTED_FINE_INTERVALS 5
+/* Of fewer than ten, a single bad one would be more than the tenth that pass_ratio forgives. */
+#define WANTED_FINE_INTERVALS 10
 
 void run_set_end(Run *run, TestEnd end)
 {

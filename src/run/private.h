@@ -4,10 +4,10 @@
 #include "tierprobe/run.h"
 #include "tierprobe/series.h"
 
-/* Regular intervals that must lie inside the window before they are judged, as many as the judge needs to pass a
- * run. With fewer the finer ones serve, thinned to the longest of which there are enough: a disk that takes
- * 10,000 MiB in 3 s has but two whole seconds to look at, and the shorter an interval, the more a hiccup weighs
- * that the documented one second would average out. */
+/* Regular intervals that must lie inside the window before they are judged, as many as the judge needs to
+ * pass a run. With fewer the finer ones serve, thinned to the longest of which there are enough: a disk that
+ * takes 10,000 MiB in 3 s has but two whole seconds to look at, and the shorter an interval, the more a
+ * hiccup weighs that the documented one second would average out. */
 #define MIN_TICK_INTERVALS 3
 
 /* A write that takes a hundred times the latency limit's default hangs for every practical purpose. */

@@ -246,7 +246,10 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
                 j->foreign_write_ratio =
                         device_bytes > our_bytes ? (device_bytes - our_bytes) / device_bytes : 0;
-        judgement_set_figures(limits, window->wkb_s, is_untimed(&window->sum) ? NAN : window->w_await, j);
+        /* No write completed: the throughput of that is no throughput, as its latency is none. */
+        bool written = window->sum.w_ios > 0 || window->sum.w_sectors > 0;
+        judgement_set_figures(limits, written ? window->wkb_s : NAN,
+                              is_untimed(&window->sum) ? NAN : window->w_await, j);
 }
 
 static void add_remarks(const RunFacts *facts, const Window *window, Reasons *reasons)

@@ -1,13 +1,16 @@
 """The disks that the programs must judge: one line each, with the truth about it.
 
 Limits and sizes are small, so that a slow and busy test machine comes to the same truth: a good disk takes
-300 MB/s against a limit of 100, a bad one less than half the limit.
+300 MB/s against a limit of 75, a bad one less than half the limit, and every second sample may be spoilt by what
+else the machine does. Where the rule for samples matters a case sets its own ratio.
 """
 
 import dataclasses
 
 MB = 1_000_000
 MIB = 1 << 20
+
+LIMITS = {"write_mb_per_s": 75, "w_await_ms": 20, "pass_ratio": 0.5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Case:
     reasons: frozenset = frozenset()   # codes that must be there
     never: frozenset = frozenset()     # codes that must not
     count: int = 300           # blocks of 1 MiB
-    limits: dict = dataclasses.field(default_factory=lambda: {"write_mb_per_s": 100, "w_await_ms": 20})
+    limits: dict = dataclasses.field(default_factory=lambda: dict(LIMITS))
 
 
 def case(name, disk, verdict, *reasons, never=(), **more):
@@ -33,15 +36,16 @@ CASES = [
     case("xfs", {"rate": GOOD}, "pass"),
     case("ext4", {"rate": GOOD, "fs": "ext4"}, "pass"),
     case("btrfs", {"rate": GOOD, "fs": "btrfs"}, "pass"),
-    case("slow", {"rate": 40 * MB}, "fail", THROUGHPUT, never=[LATENCY, "unsteady"], count=64),
-    case("slow-ext4", {"rate": 40 * MB, "fs": "ext4"}, "fail", THROUGHPUT, count=64),
+    case("slow", {"rate": 30 * MB}, "fail", THROUGHPUT, never=[LATENCY, "unsteady"], count=64),
+    case("slow-ext4", {"rate": 30 * MB, "fs": "ext4"}, "fail", THROUGHPUT, count=64),
     case("latency", {"write_delay_us": 25000}, "fail", LATENCY, never=[THROUGHPUT], count=40,
-         limits={"write_mb_per_s": 5, "w_await_ms": 20}),
+         limits={**LIMITS, "write_mb_per_s": 5}),
     case("latency-ext4", {"write_delay_us": 25000, "fs": "ext4"}, "fail", LATENCY, never=[THROUGHPUT], count=40,
-         limits={"write_mb_per_s": 5, "w_await_ms": 20}),
+         limits={**LIMITS, "write_mb_per_s": 5}),
     case("both", {"rate": 20 * MB, "write_delay_us": 30000}, "fail", THROUGHPUT, LATENCY, count=32),
-    case("third-slow", {"rate": GOOD, "slow_period_us": 900000, "slow_part_us": 300000, "slow_rate": 40 * MB}, "fail",
-         "unsteady", never=[THROUGHPUT, LATENCY], count=400),
+    case("third-slow", {"rate": GOOD, "slow_period_us": 900000, "slow_part_us": 300000, "slow_rate": 30 * MB}, "fail",
+         "unsteady", never=[THROUGHPUT, LATENCY], count=400,
+         limits={**LIMITS, "pass_ratio": 0.9}),
     case("cliff", {"rate": GOOD, "cliff_after": 64 * MIB, "cliff_rate": 30 * MB}, "fail", THROUGHPUT, count=128),
     case("eio", {"rate": GOOD, "error": 5, "error_after": 64 * MIB}, "fail", "write_error"),
 ]

@@ -19,7 +19,7 @@ from .control import BEHAVIOUR, FIELDS, Control
 from .process import kill, new_dir, parse_size, run, spawn, unmount, wait_for
 
 HERE = pathlib.Path(__file__).parent
-TOOLS = ("nbdkit", "nbdfuse", "losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "setpriv", "cc")
+TOOLS = ("nbdkit", "nbdfuse", "losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "e2fsck", "xfs_io", "setpriv", "cc")
 
 # No background work of the file system after mkfs: it would be foreign I/O in a test.
 MKFS = {
@@ -124,13 +124,25 @@ class Disk:
             self.behave()
         wait_for("no open file", lambda: not self.open_files(), 20)
         unmount(self.path)
+        if self.filesystem == "ext4":
+            run("e2fsck", "-fy", self.device, check=False)  # after an error a mount alone does not free lost files
         self.mount()
 
     def fill(self, leave):
         """Takes all space but LEAVE bytes, by a file that a call of unfill() removes."""
-        free = self.free_bytes()
+        leave = parse_size(leave)
         with open(self.path / ".lab-fill", "ab") as file:
-            os.posix_fallocate(file.fileno(), 0, max(1, free - parse_size(leave)))
+            chunk = 1 << 30
+            while chunk >= 4096:
+                end = os.fstat(file.fileno()).st_size
+                if self._free_now() - chunk < leave:
+                    chunk //= 2
+                    continue
+                try:
+                    os.posix_fallocate(file.fileno(), end, chunk)
+                except OSError:  # metadata needs some too, or somebody else was quicker
+                    os.ftruncate(file.fileno(), end)
+                    chunk //= 2
 
     def unfill(self):
         (self.path / ".lab-fill").unlink(missing_ok=True)
@@ -163,6 +175,9 @@ class Disk:
 
     def free_bytes(self):
         run("sync", "-f", self.path, check=False)
+        return self._free_now()
+
+    def _free_now(self):
         facts = os.statvfs(self.path)
         return facts.f_bfree * facts.f_frsize
 
@@ -178,18 +193,18 @@ class Disk:
     def open_files(self):
         """[(pid, link)] of every process with a file open on the disk, unlinked ones included."""
         found = []
-        for entry in pathlib.Path("/proc").glob("[0-9]*/fd/*"):
-            try:
-                link = os.readlink(entry)
-                if link.startswith(f"{self.path}/"):  # a broken file system does not even answer stat()
-                    found.append((int(entry.parts[2]), link))
-                    continue
-                st = entry.stat()
-                if st.st_dev == self._dev and stat.S_ISREG(st.st_mode):
-                    found.append((int(entry.parts[2]), link))
-            except OSError:
-                continue
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):  # processes come and go
+                for entry in os.scandir(f"/proc/{pid}/fd"):
+                    with contextlib.suppress(OSError):
+                        link = os.readlink(entry.path)
+                        # A broken file system does not even answer stat().
+                        if link.startswith(f"{self.path}/") or self._is_ours(os.stat(entry.path)):
+                            found.append((int(pid), link))
         return found
+
+    def _is_ours(self, st):
+        return st.st_dev == self._dev and stat.S_ISREG(st.st_mode)
 
     def remember(self):
         """Takes the present free space as what nothing_left() must find again."""

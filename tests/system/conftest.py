@@ -10,10 +10,12 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -21,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import lab  # noqa: E402
+from lab.catalog import LIMITS  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("TIERPROBE_BUILD", ROOT / "build")).resolve()
 TIERPROBED = BUILD / "src" / "tierprobed"
@@ -88,6 +91,7 @@ class Daemon:
     def __init__(self, folder, command, listen, environment=None):
         self.folder = folder
         self.listen = listen
+        self._killed = False
         self._log = open(folder / "stderr", "ab+")
         self.process = lab.spawn(*command, stdout=self._log, stderr=self._log,
                                  env={**os.environ, **(environment or {})})
@@ -169,6 +173,7 @@ class Daemon:
         return pids
 
     def kill(self):
+        self._killed = True
         lab.kill(self.process)
 
     def stop(self, how=signal.SIGTERM, deadline_s=60):
@@ -181,8 +186,8 @@ class Daemon:
     def close(self):
         failed = None
         try:
-            if self.process.poll() is None:
-                self.stop()
+            if not self._killed:
+                self.stop()  # also looks at the status of one that has ended by itself
         except (subprocess.TimeoutExpired, AssertionError) as error:
             failed = error
         self.kill()
@@ -192,7 +197,7 @@ class Daemon:
             pathlib.Path(self.listen.removeprefix("unix:")).unlink(missing_ok=True)
         assert not SANITIZED.search(text.encode()), text
         if failed:
-            raise AssertionError(f"tierprobed did not end cleanly:\n{text}") from failed
+            raise AssertionError(f"tierprobed did not end cleanly ({self.process.returncode}):\n{text}") from failed
 
 
 def config_text(sections):
@@ -212,7 +217,7 @@ def sections_for(targets, count=300, limits=None, **more):
         targets = {"cache": targets}
     sections = {
         "sampling": {"interval": "100ms", "history": "1h"},
-        "limits": limits or {"write_mb_per_s": 100, "w_await_ms": 20},
+        "limits": dict(limits or LIMITS),
         "profile small": {"block_size": "1M", "count": count},
         **{f"target {name}": {"path": path} for name, path in targets.items()},
     }
@@ -222,17 +227,33 @@ def sections_for(targets, count=300, limits=None, **more):
 
 
 @pytest.fixture
-def daemon(tmp_path):
+def folder():
+    """A folder for state, sockets and configuration with a name short enough for a socket."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="tp-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def place():
+    """A folder to be a target, on the disk that holds the build."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="test-target-", dir=BUILD))
+    yield path
+    assert list(path.iterdir()) == []
+    path.rmdir()
+
+
+@pytest.fixture
+def daemon(folder):
     """daemon(TARGETS, count=, limits=, ...) starts a tierprobed and waits until it answers."""
     with contextlib.ExitStack() as stack:
-        def start(targets=None, sections=None, listen=None, arguments=(), folder=None, environment=None, wait=True,
-                  program=TIERPROBED, **more):
-            here = folder or tmp_path
+        def start(targets=None, sections=None, listen=None, arguments=(), here=folder, environment=None, wait=True,
+                  prefix=(), **more):
             listen = listen or f"unix:{here}/socket"
             sections = sections if sections is not None else sections_for(targets, **more)
             sections.setdefault("http", {}).setdefault("listen", listen)
             (here / "tierprobed.conf").write_text(config_text(sections))
-            command = [program, "--config", here / "tierprobed.conf", "--state-dir", here / "state", *arguments]
+            command = [*prefix, TIERPROBED, "--config", here / "tierprobed.conf", "--state-dir", here / "state", *arguments]
             it = Daemon(here, command, listen, environment)
             stack.callback(it.close)
             if wait:

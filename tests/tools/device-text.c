@@ -3,10 +3,26 @@
 #include "device-text.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 
 static void print_text(FILE *to, const char *prefix, const char *key, const char *value)
 {
         fprintf(to, "%s%s:%s%s\n", prefix, key, value && value[0] ? " " : "", value ? value : "");
+}
+
+static const char *status_name(DeviceStatus status)
+{
+        switch (status) {
+        case DEVICE_OK:
+                return "ok";
+        case DEVICE_NO_BLOCK:
+                return "no_block_device";
+        case DEVICE_NOT_MOUNTED:
+                return "not_mounted";
+        case DEVICE_UNRESOLVABLE:
+                return "unresolvable";
+        }
+        return NULL;
 }
 
 static void print_node(FILE *to, const DeviceNode *n)
@@ -41,7 +57,7 @@ static void print_node(FILE *to, const DeviceNode *n)
 
 void device_print(const Device *device, FILE *to)
 {
-        print_text(to, "", "status", device_status_to_string(device->status));
+        print_text(to, "", "status", status_name(device->status));
         print_text(to, "", "detail", device->detail);
         print_text(to, "", "mount_point", device->mount_point);
         print_text(to, "", "filesystem", device->filesystem);
@@ -56,7 +72,6 @@ void device_print(const Device *device, FILE *to)
         for (size_t i = 0; i < device->n_rows; i++)
                 fprintf(to, " %s", device->nodes[device->rows[i]].name);
         fprintf(to, "\nleaves_serve: %s\n", device->leaves_serve ? "yes" : "no");
-        fprintf(to, "copies: %g\n", device->copies);
         fputs("stack:", to);
         for (size_t i = 0; i < device->n_nodes; i++) {
                 const DeviceNode *n = &device->nodes[i];

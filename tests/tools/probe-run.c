@@ -50,8 +50,8 @@ static int run_bare(const ProbePlan *plan)
 {
         int dir_fd, fd, error = 0;
         dev_t dev;
-        void *block = mmap(NULL, plan->block_size, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        void *block =
+                mmap(NULL, plan->block_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (block == MAP_FAILED || target_open(plan->path, &dir_fd, &dev, &error) != PROBE_OK ||
             target_create(dir_fd, &fd, &error) != PROBE_OK) {

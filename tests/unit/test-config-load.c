@@ -3,8 +3,12 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/config.h"
+#include "tierprobe/file.h"
+
+#include "../../src/config/config-internal.h" /* the table of keys */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -508,6 +512,68 @@ static void test_without_targets(void **state)
         config = config_free(config);
 }
 
+/* ---- the example that is installed ---- */
+
+static const char *example_file(char buf[PATH_MAX])
+{
+        const char *root = getenv("TIERPROBE_SOURCE_ROOT"); /* NOLINT(concurrency-mt-unsafe): one thread */
+
+        (void) snprintf(buf, PATH_MAX, "%s/etc/tierprobed.conf", root ? root : ".");
+        return buf;
+}
+
+static void test_example(void **state)
+{
+        _cleanup_free_ char *error = NULL;
+        char path[PATH_MAX];
+        Config *config = NULL;
+
+        (void) state;
+        int r = config_load(&(ConfigOptions){ .file = example_file(path) }, &config, &error);
+        if (r < 0)
+                fail_msg("%s", error);
+        assert_int_equal(config->guard.cooldown_ns, 600 * NS_PER_S);
+        assert_int_equal(config->schedule.interval_ns, 86400 * NS_PER_S);
+        assert_string_equal(config->targets[0].path, "/db2/cache");
+        assert_true(config->profiles[0].certifying);
+        config = config_free(config);
+}
+
+/* With every line in force it is still right, and every key there is stands in it. */
+static void test_example_in_full(void **state)
+{
+        _cleanup_free_ char *text = NULL, *full = NULL;
+        char path[PATH_MAX];
+        size_t size = 0;
+        bool seen[N_KEYS] = { false };
+        Section section = 0;
+
+        (void) state;
+        assert_int_equal(read_file_at(AT_FDCWD, example_file(path), 100000, &text, NULL), 0);
+        FILE *out = open_memstream(&full, &size);
+        char *rest = text;
+        for (const char *line = NULL; (line = strsep(&rest, "\n"));) {
+                char name[32] = "";
+
+                if (line[0] == '#' && line[1] != ' ')
+                        line++;
+                if (line[0] == '[')
+                        for (section = 0;
+                             strncmp(line + 1, section_names[section], strlen(section_names[section])) != 0;)
+                                section++;
+                else if (sscanf(line, "%31[a-z_] =", name) == 1)
+                        seen[key_find(section, name)] = true;
+                (void) fprintf(out, "%s\n", line);
+        }
+        (void) fclose(out);
+        for (size_t i = 0; i < N_KEYS; i++)
+                if (!seen[i])
+                        fail_msg("[%s] %s is not in the example", section_names[keys[i].section],
+                                 keys[i].name);
+        _cleanup_(config_freep) Config *config = load_right(full);
+        assert_true(config->schedule.has_window);
+}
+
 /* ---- printing ---- */
 
 static void assert_same(const Config *a, const Config *b)
@@ -615,6 +681,7 @@ static void test_print_round_trip(void **state)
                 out = open_memstream(&printed, &size);
                 config_print(config, out);
                 (void) fclose(out);
+                assert_null(strstr(printed, "max_foreign_mb_per_s = 0\n")); /* none says it better */
                 _cleanup_(config_freep) Config *again = load_right(printed);
                 assert_same(config, again);
         }
@@ -632,7 +699,7 @@ static void test_garbage(void **state)
 
         (void) state;
         srandom(7);
-        for (int i = 0; i < 20000; i++) {
+        for (int i = 0; i < 6000; i++) {
                 _cleanup_(config_freep) Config *config = NULL;
                 _cleanup_free_ char *error = NULL;
                 char text[512] = "";
@@ -667,6 +734,8 @@ int main(void)
                 test_case(test_drop_ins),
                 test_case(test_options),
                 test_case(test_without_targets),
+                test_case(test_example),
+                test_case(test_example_in_full),
                 test_case(test_print_round_trip),
                 test_case(test_garbage),
         };

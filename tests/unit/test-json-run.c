@@ -158,6 +158,8 @@ static RunRecord *random_run(void)
         judgement->samples_total = (unsigned) random();
         judgement->samples_passing = (unsigned) random() % (judgement->samples_total + 1U);
         judgement->samples_dropped = (unsigned) random();
+        judgement->samples_low = (unsigned) random();
+        judgement->samples_slow = (unsigned) random();
         run->has_latency = random() % 2;
         if (run->has_latency)
                 run->latency = (LatencySummary){ random_number(), random_number(), random_number(),
@@ -285,8 +287,8 @@ static void test_hostile(void **state)
                 { "test", "[]" },
                 { "test", "{\"block_size\":1,\"count\":1,\"streams\":999999,\"pattern\":\"zero\"}" },
                 { "test", "{\"block_size\":1,\"count\":1,\"streams\":1,\"pattern\":\"plaid\"}" },
-                { "samples", "{\"total\":1,\"passing\":2,\"dropped\":0}" },
-                { "samples", "{\"total\":99999999999,\"passing\":2,\"dropped\":0}" },
+                { "samples", "{\"total\":1,\"passing\":2,\"dropped\":0,\"low\":0,\"slow\":0}" },
+                { "samples", "{\"total\":99999999999,\"passing\":2,\"dropped\":0,\"low\":0,\"slow\":0}" },
                 { "criteria", "[{\"name\":\"beauty\"}]" },
                 { "measured", "null" },
                 { "latency_ms", "5" },

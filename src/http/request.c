@@ -1,0 +1,253 @@
+/* One request: headers, guard, route, body, answer. The order of the checks is the order of trust: framing
+ * first, then who is asked, then what is asked, then whether it may be. */
+
+#include "reply.h"
+#include "routes.h"
+#include "server.h"
+
+#include "tierprobe/cleanup.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- taking in ---- */
+
+static enum MHD_Result take_header(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                   const char *value)
+{
+        RequestHead *head = userdata;
+        const struct {
+                const char *name;
+                const char **first;
+                size_t *n;
+        } wanted[] = {
+                { MHD_HTTP_HEADER_HOST, &head->host, &head->n_host },
+                { MHD_HTTP_HEADER_CONTENT_LENGTH, &head->content_length, &head->n_content_length },
+                { MHD_HTTP_HEADER_TRANSFER_ENCODING, &head->transfer_encoding, &head->n_transfer_encoding },
+                { MHD_HTTP_HEADER_ORIGIN, &head->origin, &head->n_origin },
+                { MHD_HTTP_HEADER_CONTENT_TYPE, &head->content_type, NULL },
+                { "Sec-Fetch-Site", &head->sec_fetch_site, NULL },
+        };
+
+        (void) kind;
+        for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
+                if (strcasecmp(name, wanted[i].name) == 0) {
+                        if (!*wanted[i].first)
+                                *wanted[i].first = value ? value : "";
+                        if (wanted[i].n)
+                                (*wanted[i].n)++;
+                }
+        return MHD_YES;
+}
+
+typedef struct Pairs {
+        QueryPair items[2 * QUERY_MAX];
+        size_t n;
+} Pairs;
+
+static enum MHD_Result take_argument(void *userdata, enum MHD_ValueKind kind, const char *key,
+                                     const char *value)
+{
+        Pairs *pairs = userdata;
+
+        (void) kind;
+        /* More than every known name twice cannot be valid; the first ones tell why. */
+        if (pairs->n == ELEMENTSOF(pairs->items))
+                return MHD_NO;
+        pairs->items[pairs->n++] = (QueryPair){ .key = key ? key : "", .value = value };
+        return MHD_YES;
+}
+
+static Method method_from_text(const char *text)
+{
+        for (size_t m = 0; m < METHOD_OTHER; m++)
+                if (strcmp(text, http_methods[m]) == 0)
+                        return (Method) m;
+        return METHOD_OTHER;
+}
+
+void request_who(const Request *request, char buf[WHO_SIZE])
+{
+        Address peer = { .size = sizeof peer.storage };
+        struct ucred credentials;
+
+        if (getpeername(request->connection->fd, &peer.any, &peer.size) < 0) {
+                (void) snprintf(buf, WHO_SIZE, "unknown");
+        } else if (peer.any.sa_family != AF_UNIX) {
+                char text[ADDRESS_TEXT_SIZE];
+
+                address_format(&peer, text);
+                (void) snprintf(buf, WHO_SIZE, "%s", text);
+        } else if (getsockopt(request->connection->fd, SOL_SOCKET, SO_PEERCRED, &credentials,
+                              &(socklen_t){ sizeof credentials }) == 0) {
+                (void) snprintf(buf, WHO_SIZE, "uid %ld pid %ld", (long) credentials.uid,
+                                (long) credentials.pid);
+        } else {
+                (void) snprintf(buf, WHO_SIZE, "unix socket");
+        }
+}
+
+/* ---- deciding ---- */
+
+/* The guard's part that needs no route. */
+static int check_head(const Request *request, Problem *problem)
+{
+        const HttpServer *server = request->server;
+        const HostRules rules = { .allowed_hosts = server->allowed_hosts,
+                                  .listen = server->addresses,
+                                  .n_listen = server->n_listeners };
+        Address local = { .size = sizeof local.storage };
+
+        if (guard_framing(&request->head, problem) < 0)
+                return -1;
+        if (getsockname(request->connection->fd, &local.any, &local.size) < 0)
+                return problem_set(problem, 400, "bad_connection", "the connection is gone");
+        return guard_host(&request->head, &rules, &local, problem);
+}
+
+/* Requests that change something need more than reads do. */
+static int check_change(const Request *request, Problem *problem)
+{
+        if (guard_origin(&request->head, problem) < 0)
+                return -1;
+        if (!request->connection->listener->loopback)
+                return problem_set(
+                        problem, 403, "read_only_listener",
+                        "this address serves reads; start and abort runs through a loopback address "
+                        "or a Unix socket");
+        return 0;
+}
+
+static int check_route(Request *request, Problem *problem)
+{
+        Pairs pairs = { .n = 0 };
+
+        request->route = route_find(request->head.path, request->method, &request->rest, request->allow);
+        if (!request->route && *request->allow) {
+                (void) problem_set(problem, 405, "method_not_allowed", "this path takes: %s", request->allow);
+                problem->allow = request->allow;
+                return -1;
+        }
+        if (!request->route)
+                return problem_set(problem, 404, "not_found", "there is nothing at this path");
+        if (request->route->method != METHOD_GET && check_change(request, problem) < 0)
+                return -1;
+        if (guard_body(&request->head, request->route->takes_body, problem) < 0)
+                return -1;
+        (void) MHD_get_connection_values(request->mhd, MHD_GET_ARGUMENT_KIND, take_argument, &pairs);
+        return query_read(request->route->parameters, pairs.items, pairs.n, &request->query, problem);
+}
+
+/* What may be asked of this path, or of the server as a whole ("*"). */
+static int check_options(Request *request, Problem *problem)
+{
+        if (strcmp(request->head.path, "*") == 0)
+                (void) strcpy(request->allow, "GET, HEAD, POST, DELETE, OPTIONS");
+        else if (guard_path(&request->head, problem) < 0)
+                return -1;
+        else
+                (void) route_find(request->head.path, METHOD_OPTIONS, &request->rest, request->allow);
+        if (!*request->allow)
+                return problem_set(problem, 404, "not_found", "there is nothing at this path");
+        return guard_body(&request->head, false, problem);
+}
+
+static int check(Request *request, Problem *problem)
+{
+        if (check_head(request, problem) < 0)
+                return -1;
+        if (request->method == METHOD_OPTIONS)
+                return check_options(request, problem);
+        if (guard_path(&request->head, problem) < 0)
+                return -1;
+        return check_route(request, problem);
+}
+
+/* Called when the headers are there. The library takes an answer given now as a refusal to read on and closes
+ * the connection afterwards: right for a body that is not wanted, a waste for a request that is complete. */
+static enum MHD_Result begin(Request *request)
+{
+        (void) MHD_get_connection_values(request->mhd, MHD_HEADER_KIND, take_header, &request->head);
+        request->refused = check(request, &request->problem) < 0;
+        if (request->refused && (request->problem.close || request->head.content_length))
+                return reply_problem(request, &request->problem);
+        return MHD_YES;
+}
+
+static enum MHD_Result finish(Request *request)
+{
+        if (request->refused)
+                return reply_problem(request, &request->problem);
+        if (request->method == METHOD_OPTIONS)
+                return reply_empty(
+                        request, 204,
+                        (const ReplyHeader[]){ { MHD_HTTP_HEADER_ALLOW, request->allow }, { NULL, NULL } });
+        return request->route->handle(request);
+}
+
+/* The declared length was checked, so that the buffer is never too small for an honest library; it is checked
+ * again for another kind. */
+static enum MHD_Result take_body(Request *request, const char *data, size_t size)
+{
+        if (size > GUARD_MAX_BODY - request->body_size)
+                return MHD_NO;
+        if (!request->body)
+                request->body = malloc(GUARD_MAX_BODY);
+        if (!request->body)
+                return MHD_NO;
+        memcpy(request->body + request->body_size, data, size);
+        request->body_size += size;
+        return MHD_YES;
+}
+
+enum MHD_Result request_handle(void *userdata, struct MHD_Connection *mhd, const char *url,
+                               const char *method, const char *version, const char *upload_data,
+                               size_t *upload_data_size, void **context)
+{
+        Listener *listener = userdata;
+        Request *request = *context;
+
+        (void) version;
+        if (!request) {
+                const union MHD_ConnectionInfo *info =
+                        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+                if (!info || !info->socket_context)
+                        return MHD_NO;
+                request = calloc(1, sizeof *request);
+                if (!request)
+                        return MHD_NO;
+                *context = request; /* freed by request_completed() */
+                request->server = listener->server;
+                request->connection = info->socket_context;
+                request->mhd = mhd;
+                request->head.path = url;
+                request->method = method_from_text(method);
+                return begin(request);
+        }
+        if (*upload_data_size > 0) {
+                enum MHD_Result result = take_body(request, upload_data, *upload_data_size);
+
+                *upload_data_size = 0;
+                return result;
+        }
+        return finish(request);
+}
+
+void request_completed(void *userdata, struct MHD_Connection *mhd, void **context,
+                       enum MHD_RequestTerminationCode why)
+{
+        Request *request = *context;
+
+        (void) userdata;
+        (void) mhd;
+        (void) why;
+        if (!request)
+                return;
+        connection_request_done(request->connection);
+        free(request->body);
+        free(request);
+        *context = NULL;
+}

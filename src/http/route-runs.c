@@ -1,0 +1,119 @@
+/* /runs and /runs/ID: what ran and runs. */
+
+#include "reply.h"
+#include "routes.h"
+#include "text.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RUNS_DEFAULT 100
+#define RUNS_MAX 1000
+
+bool run_id_valid(const char *text)
+{
+        static const char characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
+        size_t length = strlen(text);
+
+        return length > 0 && length < RUN_ID_SIZE && strspn(text, characters) == length;
+}
+
+static bool target_exists(const Service *service, const char *name)
+{
+        TargetView view;
+
+        for (size_t i = 0; service->get_target(service->userdata, i, &view) == 0; i++)
+                if (strcmp(view.name, name) == 0)
+                        return true;
+        return false;
+}
+
+enum MHD_Result handle_runs(Request *request)
+{
+        const Service *service = request->server->service;
+        const char *target = request->query.values[0];
+        const RunRecord *run = NULL;
+        uint64_t limit = 0, n = 0;
+        size_t size = 0;
+        Text text = { 0 };
+        Problem problem;
+
+        if (query_number("limit", request->query.values[1], 1, RUNS_MAX, RUNS_DEFAULT, &limit, &problem) < 0)
+                return reply_problem(request, &problem);
+        if (target && !target_exists(service, target)) {
+                (void) problem_set(&problem, 404, "unknown_target", "no target has this name");
+                return reply_problem(request, &problem);
+        }
+        text_add_string(&text, "{\"schema\":1,\"runs\":[");
+        for (size_t i = 0; n < limit && service->get_run(service->userdata, i, &run) == 0; i++) {
+                if (target && strcmp(run->target, target) != 0)
+                        continue;
+                if (n++ > 0)
+                        text_add_string(&text, ",");
+                text_add_json(&text, json_run(run, false));
+        }
+        text_add_string(&text, "]}\n");
+        char *data = text_take(&text, &size);
+        connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
+        return reply_text(request, 200, data, size, CACHE_NEVER, NULL);
+}
+
+static enum MHD_Result reply_no_run(Request *request)
+{
+        Problem problem;
+
+        (void) problem_set(&problem, 404, "unknown_run", "no run has this id; it may be too old to be kept");
+        return reply_problem(request, &problem);
+}
+
+/* The run as a document of its own: the kept one, which has all the evidence, else what is known of it. */
+static enum MHD_Result reply_run(Request *request, unsigned status, const char *id)
+{
+        const Service *service = request->server->service;
+        const RunStore *store = service->run_store(service->userdata);
+        const RunRecord *run = NULL;
+        char *kept = NULL;
+        size_t size = 0;
+
+        bool known = service->find_run(service->userdata, id, &run) == 0;
+        connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
+        if (store && (!known || run_state_ended(run->state)) && run_store_get(store, id, &kept, &size) == 0)
+                return reply_text(request, status, kept, size, CACHE_NEVER, NULL);
+        if (!known)
+                return reply_no_run(request);
+        return reply_json(request, status, json_run(run, true), CACHE_NEVER, NULL);
+}
+
+enum MHD_Result handle_run(Request *request)
+{
+        if (!run_id_valid(request->rest))
+                return reply_no_run(request);
+        return reply_run(request, 200, request->rest);
+}
+
+enum MHD_Result handle_abort(Request *request)
+{
+        const Service *service = request->server->service;
+        char id[RUN_ID_SIZE], who[WHO_SIZE];
+        Problem problem;
+
+        if (!run_id_valid(request->rest))
+                return reply_no_run(request);
+        memcpy(id, request->rest, strlen(request->rest) + 1);
+        request_who(request, who);
+        int r = service->abort_run(service->userdata, id, who);
+        if (r == -ENOENT)
+                return reply_no_run(request);
+        if (r == -EALREADY) {
+                (void) problem_set(&problem, 409, "run_ended", "the run has ended already");
+                return reply_problem(request, &problem);
+        }
+        if (r < 0) {
+                (void) problem_set(&problem, 500, "internal_error", "the run could not be aborted");
+                return reply_problem(request, &problem);
+        }
+        return reply_run(request, 202, id);
+}

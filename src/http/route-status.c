@@ -1,0 +1,90 @@
+/* /status, /healthz, /readyz and the list of routes. */
+
+#include "reply.h"
+#include "routes.h"
+#include "text.h"
+
+#include "tierprobe/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Whether the list of entity tags in an If-None-Match header has ETAG. */
+static bool etag_matches(const char *list, const char *etag)
+{
+        size_t length = strlen(etag);
+
+        while (list && *list) {
+                list += strspn(list, " \t,");
+                if (*list == '*')
+                        return true;
+                /* The comparison is the weak one: RFC 9110, 13.1.2. */
+                if (strncmp(list, "W/", 2) == 0)
+                        list += 2;
+                if (strncmp(list, etag, length) == 0 && strchr(" \t,", list[length]))
+                        return true;
+                list += strcspn(list, ",");
+        }
+        return false;
+}
+
+enum MHD_Result handle_status(Request *request)
+{
+        const Service *service = request->server->service;
+        char etag[40];
+
+        /* The tag stands for the state. What moves by itself (ages, the uptime) may be older in a copy that
+         * was found to be still good: a client reckons them on from Date. */
+        (void) snprintf(etag, sizeof etag, "\"%08" PRIx32 "-%" PRIu64 "\"", request->server->start_random,
+                        service->generation(service->userdata));
+        const char *known =
+                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
+        /* For a 304 the library leaves out the body, and needs the response for its headers. */
+        return reply_json(request, etag_matches(known, etag) ? 304 : 200, json_status(service),
+                          CACHE_REVALIDATE,
+                          (const ReplyHeader[]){ { MHD_HTTP_HEADER_ETAG, etag }, { NULL, NULL } });
+}
+
+enum MHD_Result handle_healthz(Request *request)
+{
+        static const char text[] = "{\"schema\":1,\"status\":\"ok\"}\n";
+
+        return reply_text(request, 200, strdup(text), sizeof text - 1, CACHE_NEVER, NULL);
+}
+
+enum MHD_Result handle_readyz(Request *request)
+{
+        static const char text[] = "{\"schema\":1,\"status\":\"ready\"}\n";
+        const Service *service = request->server->service;
+        ServiceView view;
+        Problem problem;
+
+        service->get(service->userdata, &view);
+        if (view.ready)
+                return reply_text(request, 200, strdup(text), sizeof text - 1, CACHE_NEVER, NULL);
+        (void) problem_set(&problem, 503, "not_ready", "not every target's last verdict is a fresh pass");
+        return reply_problem_with(request, &problem, "targets", json_targets_not_ready(service));
+}
+
+enum MHD_Result handle_index(Request *request)
+{
+        const Route *route = NULL;
+        Text text = { 0 };
+        size_t size = 0;
+
+        /* Words of our own table: nothing in them needs escaping. */
+        text_add_string(&text, "{\"schema\":1,\"service\":\"tierprobed\",\"routes\":[");
+        for (size_t i = 0; (route = route_at(i)); i++) {
+                text_add_string(&text, i > 0 ? ",{\"method\":\"" : "{\"method\":\"");
+                text_add_string(&text, http_methods[route->method]);
+                text_add_string(&text, "\",\"path\":\"");
+                text_add_string(&text, strcmp(route->path, "/runs/") == 0 ? "/runs/ID" : route->path);
+                text_add_string(&text, "\",\"meaning\":\"");
+                text_add_string(&text, route->meaning);
+                text_add_string(&text, "\"}");
+        }
+        text_add_string(&text, "]}\n");
+        char *data = text_take(&text, &size);
+        return reply_text(request, 200, data, size, CACHE_NEVER, NULL);
+}

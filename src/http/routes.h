@@ -1,0 +1,34 @@
+/* The routes: which path and method leads where. Private to src/http. */
+#pragma once
+
+#include "server.h"
+
+typedef struct Route {
+        const char *path; /* ends with "/": a prefix of one more part */
+        const char *meaning;
+        enum MHD_Result (*handle)(Request *request);
+        const char *parameters[QUERY_MAX + 1]; /* known query parameters */
+        Method method;                         /* METHOD_GET serves HEAD too */
+        bool takes_body;
+} Route;
+
+/* Finds the route of PATH and METHOD; *RET_REST is what follows a prefix. NULL: no such path (*RET_ALLOW
+ * empty), or not with this method (*RET_ALLOW names those that would do). */
+const Route *route_find(const char *path, Method method, const char **ret_rest, char ret_allow[ALLOW_SIZE]);
+
+/* The INDEX-th route, NULL past the end. */
+const Route *route_at(size_t index);
+
+/* The handlers, by file. */
+enum MHD_Result handle_status(Request *request); /* route-status.c */
+enum MHD_Result handle_healthz(Request *request);
+enum MHD_Result handle_readyz(Request *request);
+enum MHD_Result handle_index(Request *request);
+enum MHD_Result handle_history(Request *request); /* route-history.c */
+enum MHD_Result handle_start(Request *request);   /* route-start.c */
+enum MHD_Result handle_runs(Request *request);    /* route-runs.c */
+enum MHD_Result handle_run(Request *request);
+enum MHD_Result handle_abort(Request *request);
+
+/* Whether TEXT can be the id of a run. */
+bool run_id_valid(const char *text);

@@ -1,0 +1,257 @@
+/* The server: one libmicrohttpd daemon a listener, each driven by its epoll descriptor on the event loop. */
+
+#include "server.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+#include "tierprobe/file.h"
+#include "tierprobe/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define CONNECTIONS 32
+#define CONNECTIONS_PER_IP 16
+#define CONNECTION_MEMORY ((size_t) 32 << 10)
+#define IDLE_TIMEOUT_S 15
+#define REQUEST_TIMEOUT_NS (30 * NS_PER_S)
+
+/* After everything that measures: a sample must not wait for a reply. */
+#define EVENT_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
+
+/* ---- turning libmicrohttpd's wheel ---- */
+
+/* The epoll descriptor is edge-triggered inside: what is left to do after MHD_run() shows only in the
+ * timeout, which is relative and in milliseconds. Without it connections hang; with it misread, the loop
+ * spins. */
+static int listener_turn(Listener *listener)
+{
+        MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
+
+        (void) MHD_run(listener->daemon);
+        if (MHD_get_timeout(listener->daemon, &timeout_ms) != MHD_YES)
+                return sd_event_source_set_enabled(listener->timer, SD_EVENT_OFF);
+        int r = sd_event_source_set_time_relative(listener->timer, timeout_ms * (NS_PER_MS / NS_PER_US));
+        if (r < 0)
+                return r;
+        return sd_event_source_set_enabled(listener->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_epoll(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        (void) source;
+        (void) fd;
+        (void) events;
+        return listener_turn(userdata);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void) source;
+        (void) usec;
+        return listener_turn(userdata);
+}
+
+static void on_log(void *userdata, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
+
+/* Clients can make these lines at will: they are for debugging only. */
+static void on_log(void *userdata, const char *format, va_list ap)
+{
+        char text[512];
+
+        (void) userdata;
+        if (!log_enabled(LOG_DEBUG))
+                return;
+        (void) vsnprintf(text, sizeof text, format, ap);
+        text[strcspn(text, "\n")] = '\0';
+        log_debug("libmicrohttpd: %s", text);
+}
+
+/* Leaves paths and query values as they came. The library would cut a path at %00. */
+static size_t on_unescape(void *userdata, struct MHD_Connection *mhd, char *text)
+{
+        (void) userdata;
+        (void) mhd;
+        return strlen(text);
+}
+
+/* ---- starting ---- */
+
+static int listener_start_daemon(Listener *listener, int fd)
+{
+        const HttpServer *server = listener->server;
+
+        listener->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, request_handle, listener,
+                MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, /* first: options may already log */
+                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+                on_unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
+                MHD_OPTION_NOTIFY_COMPLETED, request_completed, listener, MHD_OPTION_CONNECTION_LIMIT,
+                (unsigned) CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned) CONNECTIONS_PER_IP,
+                MHD_OPTION_CONNECTION_TIMEOUT, server->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                CONNECTION_MEMORY, MHD_OPTION_END);
+        return listener->daemon ? 0 : -ENOMEM;
+}
+
+static int listener_attach(Listener *listener)
+{
+        sd_event *event = listener->server->event;
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+
+        if (!info)
+                return -EINVAL;
+        int r = sd_event_add_io(event, &listener->io, info->epoll_fd, EPOLLIN, on_epoll, listener);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(listener->io, "http");
+        r = sd_event_add_time(event, &listener->timer, CLOCK_MONOTONIC, UINT64_MAX, 1000, on_timer, listener);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(listener->timer, "http-timeout");
+        r = sd_event_source_set_priority(listener->io, EVENT_PRIORITY);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(listener->timer, EVENT_PRIORITY);
+        if (r < 0)
+                return r;
+        return listener_turn(listener);
+}
+
+static void remember_socket_file(Listener *listener, const Address *address)
+{
+        struct stat st;
+
+        if (address->any.sa_family == AF_UNIX && lstat(address->un.sun_path, &st) == 0) {
+                listener->socket_dev = st.st_dev;
+                listener->socket_ino = st.st_ino;
+        }
+}
+
+static int listener_open(HttpServer *server, const char *text, char **ret_error)
+{
+        Address *address = &server->addresses[server->n_listeners];
+        Listener *listener = &server->listeners[server->n_listeners];
+
+        if (address_parse(text, address) < 0) {
+                *ret_error = path_format("%s: not an address to listen on; write ADDR:PORT, [ADDR]:PORT or "
+                                         "unix:/path, as in 127.0.0.1:7620",
+                                         text);
+                return -EINVAL;
+        }
+        int fd = address_listen(address, ret_error);
+        if (fd < 0)
+                return fd;
+        listener->server = server;
+        listener->loopback = address_is_loopback(address);
+        address_format(address, listener->text);
+        remember_socket_file(listener, address);
+        server->n_listeners++;
+
+        /* From here on the descriptor is the library's, which closes it when the daemon stops. */
+        int r = listener_start_daemon(listener, fd);
+        if (r == 0)
+                r = listener_attach(listener);
+        if (r < 0)
+                *ret_error = path_format("%s: cannot serve: %s", listener->text, strerror(-r));
+        return r;
+}
+
+static int server_open(HttpServer *server, const HttpOptions *options, char **ret_error)
+{
+        server->addresses = calloc(options->n_listen + 1, sizeof *server->addresses);
+        server->listeners = calloc(options->n_listen + 1, sizeof *server->listeners);
+        if (!server->addresses || !server->listeners)
+                return -ENOMEM;
+        if (options->allowed_hosts) {
+                server->allowed_hosts = strdup(options->allowed_hosts);
+                if (!server->allowed_hosts)
+                        return -ENOMEM;
+        }
+        if (getrandom(&server->start_random, sizeof server->start_random, GRND_NONBLOCK) < 0)
+                server->start_random = (uint32_t) (clock_ns(CLOCK_REALTIME) / NS_PER_US);
+        for (size_t i = 0; i < options->n_listen; i++) {
+                int r = listener_open(server, options->listen[i], ret_error);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int http_server_new(HttpServer **ret, sd_event *event, const HttpOptions *options, char **ret_error)
+{
+        HttpServer *server = calloc(1, sizeof *server);
+
+        *ret_error = NULL;
+        if (!server)
+                return -ENOMEM;
+        server->event = sd_event_ref(event);
+        server->service = options->service;
+        server->idle_timeout_s = options->idle_timeout_s ? options->idle_timeout_s : IDLE_TIMEOUT_S;
+        server->request_timeout_ns =
+                options->request_timeout_ns ? options->request_timeout_ns : REQUEST_TIMEOUT_NS;
+        int r = server_open(server, options, ret_error);
+        if (r < 0) {
+                http_server_free(server);
+                return r;
+        }
+        *ret = server;
+        return 0;
+}
+
+/* ---- ending ---- */
+
+static void listener_close(Listener *listener, const Address *address)
+{
+        struct stat st;
+
+        /* Sources first: the descriptor they watch goes with the daemon. */
+        listener->io = sd_event_source_disable_unref(listener->io);
+        listener->timer = sd_event_source_disable_unref(listener->timer);
+        if (listener->daemon)
+                MHD_stop_daemon(listener->daemon);
+        if (address->any.sa_family == AF_UNIX && lstat(address->un.sun_path, &st) == 0 &&
+            st.st_dev == listener->socket_dev && st.st_ino == listener->socket_ino)
+                (void) unlink(address->un.sun_path);
+}
+
+HttpServer *http_server_free(HttpServer *server)
+{
+        if (!server)
+                return NULL;
+        for (size_t i = 0; i < server->n_listeners; i++)
+                listener_close(&server->listeners[i], &server->addresses[i]);
+        free(server->listeners);
+        free(server->addresses);
+        free(server->allowed_hosts);
+        server->event = sd_event_unref(server->event);
+        free(server);
+        return NULL;
+}
+
+void http_server_freep(HttpServer **server)
+{
+        if (*server)
+                *server = http_server_free(*server);
+}
+
+const char *http_server_address(const HttpServer *server, size_t index)
+{
+        return index < server->n_listeners ? server->listeners[index].text : NULL;
+}
+
+int http_server_request_count(const HttpServer *server, size_t index, const char **ret_method,
+                              unsigned *ret_status, uint64_t *ret_count)
+{
+        for (size_t m = 0; m < _METHOD_MAX; m++)
+                for (size_t s = 0; s < N_STATUSES; s++)
+                        if (server->counts[m][s] > 0 && index-- == 0) {
+                                *ret_method = http_methods[m];
+                                *ret_status = http_statuses[s];
+                                *ret_count = server->counts[m][s];
+                                return 0;
+                        }
+        return -ENOENT;
+}

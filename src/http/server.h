@@ -1,0 +1,98 @@
+/* The server's own objects: server, listeners, connections, requests. Private to src/http. */
+#pragma once
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "address.h"
+#include "guard.h"
+#include "query.h"
+#include "tierprobe/http.h"
+
+typedef enum Method {
+        METHOD_GET,
+        METHOD_HEAD,
+        METHOD_POST,
+        METHOD_DELETE,
+        METHOD_OPTIONS,
+        METHOD_OTHER,
+        _METHOD_MAX
+} Method;
+
+/* Every status a reply of ours can have; libmicrohttpd's own answers to what it cannot parse are not counted.
+ */
+#define N_STATUSES 18
+extern const unsigned http_statuses[N_STATUSES];
+extern const char *const http_methods[_METHOD_MAX];
+
+typedef struct Listener {
+        HttpServer *server;
+        struct MHD_Daemon *daemon;
+        sd_event_source *io, *timer;
+        bool loopback;
+        char text[ADDRESS_TEXT_SIZE];
+        dev_t socket_dev; /* of a Unix socket's file, so that only our own is removed */
+        ino_t socket_ino;
+} Listener;
+
+struct HttpServer {
+        sd_event *event;
+        const Service *service;
+        char *allowed_hosts;
+        Address *addresses; /* of each listener */
+        Listener *listeners;
+        size_t n_listeners;
+        uint32_t start_random; /* makes ETags of two runs of the daemon differ */
+        unsigned idle_timeout_s;
+        uint64_t request_timeout_ns;
+        uint64_t counts[_METHOD_MAX][N_STATUSES];
+};
+
+/* One accepted connection. A request on it must be done in time: a client that sends a byte now and then is
+ * never idle. */
+typedef struct Connection {
+        Listener *listener;
+        int fd; /* libmicrohttpd's */
+        sd_event_source *deadline;
+} Connection;
+
+#define ALLOW_SIZE 64
+
+/* One request, from its headers to the end of its reply. */
+typedef struct Request {
+        HttpServer *server;
+        Connection *connection;
+        struct MHD_Connection *mhd;
+        RequestHead head;
+        Method method;
+        const char *rest; /* what follows the route's prefix in the path */
+        Query query;
+        const struct Route *route;
+        bool refused; /* for problem */
+        Problem problem;
+        char allow[ALLOW_SIZE]; /* methods the path takes, for 405 and OPTIONS */
+        char *body;             /* GUARD_MAX_BODY bytes once there is one */
+        size_t body_size;
+} Request;
+
+/* connection.c: for MHD_OPTION_NOTIFY_CONNECTION and _COMPLETED, and the access handler. */
+void connection_notify(void *userdata, struct MHD_Connection *mhd, void **context,
+                       enum MHD_ConnectionNotificationCode what);
+void connection_set_deadline(Connection *connection, uint64_t after_ns);
+void connection_request_done(Connection *connection);
+
+/* Long replies (streamed, or read slowly by the client) may take this long. */
+#define REPLY_TIMEOUT_NS (UINT64_C(300) * 1000000000)
+
+/* request.c: the access handler and what follows a request. */
+enum MHD_Result request_handle(void *userdata, struct MHD_Connection *mhd, const char *url,
+                               const char *method, const char *version, const char *upload_data,
+                               size_t *upload_data_size, void **context);
+void request_completed(void *userdata, struct MHD_Connection *mhd, void **context,
+                       enum MHD_RequestTerminationCode why);
+
+/* Writes who asks, for the journal: "127.0.0.1:51234", "uid 1000 pid 4711". */
+#define WHO_SIZE 128
+void request_who(const Request *request, char buf[WHO_SIZE]);

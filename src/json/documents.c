@@ -1,0 +1,121 @@
+/* Small documents of the HTTP interface, and the one body that it takes. */
+
+#include "build.h"
+#include "read.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+json_t *json_problem(unsigned status, const char *title, const char *code, const char *detail,
+                     const char *key, json_t *member)
+{
+        /* The status and the code say all; a type of our own would be a URL that must be kept alive. */
+        json_auto_t *problem =
+                OBJECT({ "schema", json_integer(JSON_SCHEMA) }, { "type", json_text("about:blank") },
+                       { "title", json_text(title) }, { "status", json_u64(status) },
+                       { "code", json_text(code) }, { "detail", json_text(detail) });
+
+        if (!problem)
+                json_decref(member);
+        else if (key && !put(problem, key, member))
+                return NULL;
+        return TAKE_PTR(problem);
+}
+
+const char *json_start_code(const StartAnswer *answer)
+{
+        switch (answer->result) {
+        case START_ACCEPTED:
+                return "started";
+        case START_BUSY:
+                return "run_in_progress";
+        case START_COOLDOWN:
+                return "cooldown";
+        case START_OVER_BUDGET:
+                return "over_budget";
+        case START_REFUSED:
+                return reason_to_string(answer->reason);
+        }
+        return NULL;
+}
+
+json_t *json_start_answers(const StartAnswer *answers, size_t n)
+{
+        json_auto_t *array = json_array();
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < n; i++) {
+                const StartAnswer *answer = &answers[i];
+
+                if (answer->result == START_ACCEPTED)
+                        continue;
+                if (json_array_append_new(
+                            array,
+                            OBJECT({ "target", json_text(answer->target) },
+                                   { "code", json_text(json_start_code(answer)) },
+                                   { "detail", json_text(answer->detail) },
+                                   { "run_id", json_text_or_null(answer->result == START_BUSY ? answer->run_id
+                                                                                              : NULL) },
+                                   { "retry_after_s", answer->retry_after_s ? json_u64(answer->retry_after_s)
+                                                                            : json_null() })) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+json_t *json_targets_not_ready(const Service *service)
+{
+        json_auto_t *array = json_array();
+        TargetView view;
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; service->get_target(service->userdata, i, &view) == 0; i++) {
+                if (view.verdict == VERDICT_PASS && !view.stale)
+                        continue;
+                if (json_array_append_new(array,
+                                          OBJECT({ "name", json_text(view.name) },
+                                                 { "verdict", json_text(verdict_to_string(view.verdict)) },
+                                                 { "stale", json_boolean(view.stale) })) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+static void read_name(Reader *reader, const json_t *object, const char *key, char *buf)
+{
+        const char *text = read_string(reader, object, key, true);
+
+        if (text && (!*text || strlen(text) >= NAME_SIZE))
+                reader_fail(reader, "\"%s\" is not a valid name", key);
+        else if (text)
+                memcpy(buf, text, strlen(text) + 1);
+}
+
+int json_read_start_request(const char *text, size_t size, StartRequest *ret, char *error, size_t error_size)
+{
+        Reader reader = { .text = error, .size = error_size };
+        StartRequest request = { 0 };
+        const char *key = NULL;
+        json_t *value = NULL;
+        json_error_t where;
+
+        json_auto_t *document = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+        if (!json_is_object(document)) {
+                reader_fail(&reader, "the body is not a JSON object");
+                return reader.error;
+        }
+        json_object_foreach(document, key,
+                            value) if (strcmp(key, "target") != 0 && strcmp(key, "profile") != 0)
+                reader_fail(&reader, "the members of the body are: target, profile");
+        read_name(&reader, document, "target", request.target);
+        read_name(&reader, document, "profile", request.profile);
+        if (reader.error)
+                return reader.error;
+        *ret = request;
+        return 0;
+}

@@ -1,0 +1,413 @@
+"""What goes wrong while it runs: aborts, signals, kill -9, hangs, full and failing disks. Nothing may stay behind."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import lab
+from conftest import sections_for
+from lab.catalog import GOOD, MB
+
+pytestmark = pytest.mark.disk
+
+
+def codes(run):
+    return [reason["code"] for reason in run["reasons"]]
+
+
+@pytest.mark.parametrize("fs", ["xfs", "ext4", "btrfs"])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_daemon_ends_in_the_middle_of_a_run(how, fs, daemon, disk):
+    it = disk(rate=30 * MB, fs=fs)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    service.wait_writing(run_id, 8 << 20)
+    assert it.files() == []  # the test file has no name at any time
+    if how == signal.SIGKILL:
+        service.kill()
+    else:
+        service.stop(how)
+    assert it.nothing_left() is None
+
+    again = daemon(it.path)
+    run = again.run(run_id)
+    assert (run["state"], run["verdict"], codes(run)) == ("aborted", "inconclusive", ["aborted"])
+    assert again.target()["last_run"]["id"] == run_id
+    assert again.target()["state"] == "idle"
+    it.behave(rate=GOOD)
+    assert again.whole_run()["verdict"] == "pass"
+
+
+def test_abort_over_http(daemon, disk):
+    it = disk(rate=30 * MB)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    service.wait_writing(run_id)
+    answer = service.request("DELETE", f"/runs/{run_id}")
+    assert answer.status == 202 and answer.json["id"] == run_id
+    run = service.wait_run(run_id)
+    assert (run["state"], run["verdict"], codes(run)) == ("aborted", "inconclusive", ["aborted"])
+    assert service.request("DELETE", f"/runs/{run_id}").status == 409
+    assert it.nothing_left() is None
+
+
+def test_one_run_at_a_time(daemon, disk):
+    it = disk(rate=30 * MB)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    answer = service.post("/run?profile=small")
+    assert answer.status == 409
+    assert run_id in answer.body.decode()
+    service.wait_writing(run_id)
+    assert service.post("/run?profile=small").status == 409
+    assert service.status["state"] == "running"
+    assert service.target()["current_run"]["id"] == run_id
+    service.request("DELETE", f"/runs/{run_id}")
+    service.wait_run(run_id)
+
+
+def overlaps(one, two):
+    return one["started_at"] < two["finished_at"] and two["started_at"] < one["finished_at"]
+
+
+def test_two_targets_on_one_disk_take_turns(daemon, disk):
+    it = disk(rate=150 * MB)
+    service = daemon({"a": it.directory("a"), "b": it.directory("b")}, count=100)
+    answer = service.post("/run?profile=small")
+    assert answer.status == 202, answer
+    ids = [run["id"] for run in answer.json["runs"]]
+    assert len(ids) == 2
+    states = {service.run(i)["state"] for i in ids}
+    assert states != {"running"}
+    one, two = (service.wait_run(i) for i in ids)
+    assert not overlaps(one, two)
+    assert {one["verdict"], two["verdict"]} == {"pass"}
+
+
+def test_partitions_of_one_disk_take_turns(daemon):
+    with lab.two_partitions() as (one, two):
+        service = daemon({"a": one.path, "b": two.path}, count=100)
+        ids = [run["id"] for run in service.post("/run?profile=small").json["runs"]]
+        runs = [service.wait_run(i) for i in ids]
+        assert not overlaps(*runs)
+
+
+def test_different_disks_run_side_by_side(daemon, disk):
+    one, two = disk(rate=30 * MB), disk(rate=30 * MB)
+    service = daemon({"a": one.path, "b": two.path})
+    ids = [run["id"] for run in service.post("/run?profile=small").json["runs"]]
+    for run_id in ids:
+        service.wait_writing(run_id)
+    assert {service.run(i)["state"] for i in ids} == {"running"}
+    for run_id in ids:
+        service.request("DELETE", f"/runs/{run_id}")
+        service.wait_run(run_id)
+
+
+def test_a_queued_run_can_be_aborted(daemon, disk):
+    it = disk(rate=30 * MB)
+    service = daemon({"a": it.directory("a"), "b": it.directory("b")})
+    first, second = (run["id"] for run in service.post("/run?profile=small").json["runs"])
+    service.wait_writing(first)
+    assert service.run(second)["state"] == "queued"
+    assert service.request("DELETE", f"/runs/{second}").status == 202
+    run = service.wait_run(second)
+    assert (run["state"], run["bytes_written"]) == ("aborted", 0)
+    service.request("DELETE", f"/runs/{first}")
+    service.wait_run(first)
+
+
+def test_a_hung_disk_does_not_stop_the_daemon(daemon, disk):
+    it = disk(rate=GOOD, hang_after=32 << 20)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    lab.wait_for("the hang", lambda: it.control["waiting"] > 0)
+
+    def stalled():
+        # From memory, in no time: the answer must not wait for the disk.
+        target = service.get("/status", timeout=5).json["targets"][0]
+        return target["current_run"] and (target["current_run"]["stalled_s"] or 0) >= 3
+    lab.wait_for("the stall to be said", stalled, 30)
+    before = service.target()["sample"]["seq"]
+    lab.wait_for("samples to go on", lambda: service.target()["sample"]["seq"] > before)
+    assert service.get("/healthz").status == 200
+
+    assert service.request("DELETE", f"/runs/{run_id}").status == 202
+    run = service.wait_run(run_id, 30)  # judged although the writer is still held by the kernel
+    assert run["state"] == "aborted"
+    assert {"aborted", "stalled"} <= set(codes(run))
+
+    # The disk is still busy with it: another run waits or is refused, but does not run beside it.
+    answer = service.post("/run?profile=small")
+    assert answer.status in (202, 409, 503)
+    if answer.status == 202:
+        second = answer.json["runs"][0]["id"]
+        assert service.run(second)["state"] != "running"
+        service.request("DELETE", f"/runs/{second}")
+    it.unhang()
+    lab.wait_for("the writer to be gone", lambda: it.open_files() == [], 60)
+    assert it.nothing_left() is None
+
+
+def test_stopping_while_the_disk_hangs(daemon, disk):
+    it = disk(rate=GOOD, hang_after=32 << 20)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    lab.wait_for("the hang", lambda: it.control["waiting"] > 0)
+    service.stop(deadline_s=40)
+    it.unhang()
+    assert it.nothing_left() is None
+    it.behave(rate=GOOD)
+    again = daemon(it.path)
+    assert again.run(run_id)["state"] == "aborted"
+    assert again.whole_run()["verdict"] == "pass"
+
+
+def test_a_stall_of_five_seconds(daemon, disk):
+    it = disk(rate=GOOD, stall_after=64 << 20, stall_us=5_000_000)
+    service = daemon(it.path)
+    it.control.mark()
+    run = service.whole_run()
+    assert run["verdict"] == "fail"
+    assert "stalled" in codes(run)
+    assert run["latency_ms"]["max"] >= 4900
+
+
+@pytest.mark.parametrize("fs", ["xfs", "ext4"])
+def test_no_space_in_the_middle(fs, daemon, disk):
+    it = disk(rate=40 * MB, fs=fs)
+    service = daemon(it.path, guard={"min_free": "0"})
+    run_id = service.start_run()
+    service.wait_writing(run_id, 8 << 20)
+    it.fill(leave="1M")
+    run = service.wait_run(run_id)
+    it.unfill()
+    assert (run["state"], run["verdict"]) == ("failed", "inconclusive"), run
+    assert codes(run)[0] == "no_space"
+    assert 8 << 20 <= run["bytes_written"] < run["bytes_total"]
+    assert it.nothing_left() is None
+
+
+def test_too_little_space_is_refused_before(daemon, disk):
+    it = disk(rate=GOOD)
+    service = daemon(it.path, count=2000)
+    answer = service.post("/run?profile=small")
+    assert answer.status == 503 and answer.code == "no_space"
+    assert service.get("/runs").json["runs"] == []
+
+
+def test_removed_in_the_middle(daemon, disk):
+    it = disk(rate=40 * MB)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    service.wait_writing(run_id, 8 << 20)
+    it.remove()
+    run = service.wait_run(run_id)
+    assert (run["verdict"], codes(run)[0]) == ("fail", "write_error")
+    lab.wait_for("no open files", lambda: it.open_files() == [])
+    assert service.get("/status").status == 200
+    # And once more on the dead disk: a verdict, no crash.
+    answer = service.post("/run?profile=small")
+    if answer.status == 202:
+        assert service.wait_run(answer.json["runs"][0]["id"])["verdict"] != "pass"
+
+
+@pytest.mark.parametrize("fs", ["ext4", "xfs"])
+def test_file_system_turns_read_only_in_the_middle(fs, daemon, disk):
+    it = disk(rate=40 * MB, fs=fs)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    service.wait_writing(run_id, 8 << 20)
+    it.go_read_only()
+    run = service.wait_run(run_id)
+    assert (run["state"], run["verdict"], codes(run)[0]) == ("finished", "fail", "write_error")
+    service.stop()
+    it.heal()
+    assert it.nothing_left() is None
+
+
+def test_read_only_mount(daemon, tierprobe, disk):
+    it = disk()
+    lab.run("mount", "-o", "remount,ro", it.path)
+    run = daemon(it.path).whole_run()
+    assert (run["verdict"], codes(run)) == ("inconclusive", ["write_error"])
+    assert "read-only" in run["reasons"][0]["detail"].lower()
+    done = tierprobe("run", it.path, "--count", 4)
+    assert done.returncode == 3 and "write_error" in done.stdout
+
+
+def test_full_disk(daemon, tierprobe, disk):
+    it = disk()
+    it.fill(leave="1M")
+    service = daemon(it.path)
+    answer = service.post("/run?profile=small")
+    assert (answer.status, answer.code) == (503, "no_space")
+    done = tierprobe("run", it.path, "--count", 32)
+    assert done.returncode == 3 and "no_space" in done.stdout
+    it.unfill()
+    assert it.nothing_left() is None
+
+
+def test_not_writable(daemon, folder, disk):
+    """As a service does it: an unprivileged user whose folder belongs to somebody else."""
+    it = disk()
+    target = it.directory("cache", mode=0o755)
+    folder.chmod(0o777)
+    service = daemon(target, prefix=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"])
+    run = service.whole_run()
+    assert (run["verdict"], codes(run)) == ("inconclusive", ["write_error"])
+    assert "writable" in run["reasons"][0]["detail"]
+    os.chown(target, 65534, 65534)
+    assert service.whole_run()["state"] == "finished"
+
+
+def test_tmpfs(daemon, tierprobe, folder):
+    target = folder / "memory"
+    target.mkdir()
+    lab.run("mount", "-t", "tmpfs", "-o", "size=512M", "tmpfs", target)
+    try:
+        service = daemon(target, count=16)
+        run = service.whole_run()
+        assert run["verdict"] == "inconclusive" and "no_block_device" in codes(run), run
+        assert service.target()["device"] is None or service.target()["device"]["filesystem"] == "tmpfs"
+        done = tierprobe("run", target, "--count", 16)
+        assert done.returncode == 3 and "no_block_device" in done.stdout
+        service.stop()
+    finally:
+        lab.run("umount", "-l", target)
+
+
+def test_overlay_whose_upper_layer_has_no_disk(daemon, folder):
+    memory = folder / "memory"
+    memory.mkdir()
+    lab.run("mount", "-t", "tmpfs", "tmpfs", memory)
+    try:
+        for name in ("lower", "upper", "work", "merged"):
+            (memory / name).mkdir()
+        lab.run("mount", "-t", "overlay", "overlay", "-o",
+                f"lowerdir={memory}/lower,upperdir={memory}/upper,workdir={memory}/work", memory / "merged")
+        service = daemon(memory / "merged", count=16)
+        run = service.whole_run()
+        assert run["verdict"] == "inconclusive" and "no_block_device" in codes(run), run
+        service.stop()
+    finally:
+        lab.run("umount", "-l", memory / "merged", check=False)
+        lab.run("umount", "-l", memory)
+
+
+def test_overlay_on_a_disk(daemon, disk):
+    """Either the disk below the upper layer is judged, or it is said why not; never a silent pass of nothing."""
+    it = disk(rate=GOOD)
+    for name in ("lower", "upper", "work", "merged"):
+        it.directory(name)
+    lab.run("mount", "-t", "overlay", "overlay", "-o",
+            f"lowerdir={it.path}/lower,upperdir={it.path}/upper,workdir={it.path}/work", it.path / "merged")
+    try:
+        service = daemon(it.path / "merged")
+        run = service.whole_run()
+        if run["verdict"] == "pass":
+            assert run["device"]["name"] == it.name
+        else:
+            assert run["verdict"] == "inconclusive" and codes(run)[0] == "no_block_device", run
+        service.stop()
+    finally:
+        lab.run("umount", "-l", it.path / "merged")
+
+
+def test_another_disk_is_mounted_over_the_target(daemon, disk):
+    """The row that is judged is that of the disk that is there at the time of the run."""
+    one, two = disk(rate=GOOD), disk(rate=GOOD, fs="ext4")
+    target = one.directory("cache")
+    service = daemon(target)
+    assert service.whole_run()["device"]["name"] == one.name
+    lab.run("mount", "--bind", two.path, target)
+    try:
+        run = service.whole_run()
+        assert run["device"]["name"] == two.name
+        assert run["bytes_written"] == run["bytes_total"]
+        service.stop()
+    finally:
+        lab.run("umount", "-l", target)
+
+
+def test_path_disappears_while_the_daemon_runs(daemon, disk):
+    it = disk(rate=GOOD)
+    target = it.directory("cache")
+    service = daemon(target)
+    target.rmdir()
+    run = service.whole_run()
+    assert run["verdict"] == "inconclusive" and codes(run) == ["path_missing"], run
+    target.symlink_to("/tmp")
+    run = service.whole_run()
+    assert run["verdict"] == "inconclusive", run
+    target.unlink()
+    assert service.get("/healthz").status == 200
+
+
+def test_killed_writer_is_no_verdict_on_the_disk(daemon, disk):
+    it = disk(rate=30 * MB)
+    service = daemon(it.path)
+    run_id = service.start_run()
+    service.wait_writing(run_id)
+    writer = lab.wait_for("the writer", lambda: it.open_files())[0][0]
+    assert writer != service.process.pid
+    os.kill(writer, signal.SIGKILL)
+    run = service.wait_run(run_id)
+    assert run["verdict"] == "inconclusive" and codes(run)[0] == "aborted", run
+    assert it.nothing_left() is None
+
+
+def test_existing_files_are_never_touched(daemon, disk):
+    it = disk(rate=GOOD)
+    names = ["testfile", ".tierprobe", "tierprobe-test", "data"]
+    for name in names:
+        (it.path / name).write_text(name)
+    before = {name: (it.path / name).stat() for name in names}
+    assert daemon(it.path).whole_run()["verdict"] == "pass"
+    for name in names:
+        assert (it.path / name).read_text() == name
+        now = (it.path / name).stat()
+        assert (now.st_ino, now.st_mtime_ns, now.st_nlink) == \
+            (before[name].st_ino, before[name].st_mtime_ns, before[name].st_nlink)
+    assert sorted(it.files()) == sorted(names)
+
+
+def test_cooldown(daemon, disk):
+    it = disk(rate=GOOD)
+    service = daemon(it.path, count=32, guard={"cooldown": "1h"})
+    service.whole_run()
+    answer = service.post("/run?profile=small")
+    assert answer.status == 429
+    assert 3500 < int(answer.headers["Retry-After"]) <= 3600
+
+
+def test_max_duration_judges_what_was_measured(daemon, disk):
+    it = disk(rate=40 * MB)
+    run = daemon(it.path, guard={"max_duration": "2s"}).whole_run()
+    assert run["verdict"] == "fail" and "truncated" in codes(run), run
+    assert 0 < run["bytes_written"] < run["bytes_total"]
+    assert it.nothing_left() is None
+
+
+def test_scheduled_run_comes_at_its_time_and_not_at_start(daemon, disk):
+    # A scheduled run is the documented one; the sparse disk has room for it, the time limit ends it.
+    it = disk(rate=30 * MB, size="12G", fs="ext4")
+    sections = sections_for(it.path, schedule={"interval": "4s", "jitter": "1s"}, guard={"max_duration": "1s"})
+    service = daemon(sections=sections)
+    target = service.target()
+    started = time.time()
+    assert target["current_run"] is None and target["last_run"] is None and target["verdict"] == "never_run"
+    assert target["next_run_at"] is not None
+    run = lab.wait_for("the scheduled run", lambda: service.target()["last_run"], 60)
+    assert run["trigger"] == "schedule" and run["profile"] == "procedure" and run["certifying"] is True
+    assert time.time() - started > 2  # it came from the schedule, not from the start
+    again = service.target()
+    assert again["next_run_at"] > run["started_at"]
+
+
+def test_never_means_no_next_run(daemon, disk):
+    it = disk()
+    service = daemon(it.path, schedule={"interval": "never"})
+    assert service.target()["next_run_at"] is None

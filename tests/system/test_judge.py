@@ -1,0 +1,114 @@
+"""tierprobe judge, from outside: exit status, the JSON document, the text, and what it says of bad input."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+from conftest import ROOT, SANITIZED, TIERPROBE
+
+CAPTURES = ROOT / "tests" / "data" / "judge"
+STATUS = {"pass": 0, "fail": 2, "inconclusive": 3}
+EXPECTED = [line.split("\t") for line in (CAPTURES / "expected.tsv").read_text().splitlines()[1:]]
+HEADER = "Device r/s w/s rkB/s wkB/s w_await %util\n"
+ROW = "sdc 0.00 1000.00 0.00 700000.00 5.00 90.00\n"
+
+
+def judge(*arguments, capture=None, **options):
+    result = subprocess.run([TIERPROBE, "judge", *arguments], input=capture, capture_output=True, timeout=60, check=False,
+                            **options)
+    assert not SANITIZED.search(result.stderr), result.stderr.decode()
+    return result
+
+
+@pytest.mark.parametrize("file,device,verdict", [row[:3] for row in EXPECTED], ids=[row[0] for row in EXPECTED])
+def test_published(file, device, verdict):
+    result = judge("--json", str(CAPTURES / file), "--device", device)
+    document = json.loads(result.stdout)
+    assert result.returncode == STATUS[verdict]
+    assert result.stderr == b""
+    assert document["schema"] == 1
+    assert (document["device"], document["verdict"]) == (device, verdict)
+    assert bool(document["reasons"]) == (verdict != "pass")
+    [judged] = [entry for entry in document["devices"] if entry["device"] == device]
+    assert judged["verdict"] == verdict
+    assert judged["reasons"] == document["reasons"]
+    assert [criterion["column"] for criterion in judged["criteria"]] == ["wkB/s", "w_await"]
+    assert set(judged["samples"]) == {"total", "passing"}
+
+
+def test_document():
+    document = json.loads(judge("--json", str(CAPTURES / "published-pass.txt")).stdout)
+    assert document["devices"][0]["criteria"] == [
+        {"name": "write_throughput", "value": 803.52, "unit": "MB/s", "limit": 600, "column": "wkB/s", "pass": True},
+        {"name": "write_latency", "value": 11.3, "unit": "ms", "limit": 20, "column": "w_await", "pass": True}]
+    assert document["devices"][0]["samples"] == {"total": 1, "passing": 1}
+    # No device decides: the document says so, and why.
+    document = json.loads(judge("--json", "--device", "sdq", str(CAPTURES / "published-pass.txt")).stdout)
+    assert (document["device"], document["verdict"]) == (None, "inconclusive")
+    assert [reason["code"] for reason in document["reasons"]] == ["no_rows"]
+
+
+def test_text():
+    result = judge(str(CAPTURES / "published-fail.txt"))
+    lines = result.stdout.decode().splitlines()
+    assert result.returncode == 2
+    assert [line.split()[0] for line in lines if line.startswith(("PASS", "FAIL"))] == ["PASS", "FAIL", "FAIL"]
+    assert any("53.85 ms" in line and "20 ms" in line and "w_await" in line for line in lines)
+
+
+def test_standard_input_and_limits():
+    capture = (HEADER + ROW).encode()
+    assert judge(capture=capture).returncode == 0
+    assert judge("-", capture=capture).returncode == 0
+    assert judge("--write-mb-per-s", "700", capture=capture).returncode == 0
+    assert judge("--write-mb-per-s", "700.001", capture=capture).returncode == 2
+    assert judge("--w-await-ms", "5", capture=capture).returncode == 2
+    rows = "".join(HEADER + (ROW if n % 4 else ROW.replace("5.00", "25.00")) for n in range(42)).encode()
+    assert judge(capture=rows).returncode == 2
+    assert judge("--pass-ratio", "0.7", capture=rows).returncode == 0
+
+
+@pytest.mark.parametrize("arguments,said", [
+    (["/nonexistent/capture"], "No such file"),
+    (["/"], "directory"),
+    (["--frobnicate"], "unrecognized"),
+    (["a", "b"], "one FILE"),
+    (["--pass-ratio", "2"], "from 0 to 1"),
+    (["--w-await-ms", "0"], "above 0"),
+    (["--write-mb-per-s", "1e400"], "from 0"),
+    (["--device", ""], "name"),
+    (["--device"], "argument"),
+])
+def test_bad_usage(arguments, said):
+    result = judge(*arguments, capture=b"")
+    assert result.returncode == 3
+    assert result.stdout == b""
+    assert said in result.stderr.decode()
+
+
+def test_unreadable():
+    result = judge("/proc/self/mem")  # opens, but reading at 0 is an input/output error, for root as well
+    assert result.returncode == 3
+    assert b"cannot read /proc/self/mem" in result.stderr
+
+
+def test_output_full():
+    with pathlib.Path("/dev/full").open("wb") as full:
+        result = subprocess.run([TIERPROBE, "judge"], input=(HEADER + ROW).encode(), stdout=full, stderr=subprocess.PIPE,
+                                timeout=60, check=False)
+    assert result.returncode == 3
+    assert b"cannot write" in result.stderr
+
+
+def test_names_that_are_no_text():
+    result = judge("--json", capture=HEADER.encode() + b"s\xff\xfe 0.00 1000.00 0.00 700000.00 5.00 90.00\n")
+    assert json.loads(result.stdout)["device"] == "s\ufffd\ufffd"
+
+
+def test_help():
+    for option in ("--help", "-h"):
+        result = judge(option)
+        assert result.returncode == 0
+        assert b"--device" in result.stdout
+    assert judge("--version").stdout.startswith(b"tierprobe ")

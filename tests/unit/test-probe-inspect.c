@@ -1,0 +1,206 @@
+/* Looking at paths of all kinds, as root and as nobody, and at one that hangs. */
+
+#include "probe-fixture.h"
+
+#include "tierprobe/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define TIMEOUT (60 * NS_PER_S) /* a bound for the broken case; nothing here takes long */
+
+static PathFacts inspect(const char *path)
+{
+        PathFacts facts;
+
+        assert_int_equal(path_inspect(path, TIMEOUT, &facts), 0);
+        return facts;
+}
+
+static void test_directory(void **state)
+{
+        Fixture *fixture = *state;
+        char resolved[PATH_MAX];
+        struct statvfs vfs;
+        struct stat st;
+
+        assert_int_equal(stat(fixture->directory, &st), 0);
+        assert_int_equal(statvfs(fixture->directory, &vfs), 0);
+        assert_non_null(realpath(fixture->directory, resolved));
+        static const char *const tails[] = { "", "/", "//", "/." };
+        for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+                char path[300];
+
+                (void) snprintf(path, sizeof path, "%s%s", fixture->directory, tails[i]);
+                PathFacts facts = inspect(path);
+                assert_int_equal(facts.error, 0);
+                assert_string_equal(facts.resolved, resolved);
+                assert_true(facts.dev == st.st_dev);
+                assert_true(facts.total_bytes == (uint64_t) vfs.f_blocks * vfs.f_frsize);
+                assert_true(facts.free_bytes > 0 && facts.free_bytes <= facts.total_bytes);
+                assert_true(facts.fs_type != 0);
+                assert_true(facts.writable);
+                assert_false(facts.read_only);
+        }
+        expect_no_children();
+}
+
+static void test_missing(void **state)
+{
+        Fixture *fixture = *state;
+
+        assert_int_equal(inspect(fixture_path(fixture, "none")).error, ENOENT);
+        assert_int_equal(inspect(fixture_path(fixture, "none/below")).error, ENOENT);
+        assert_int_equal(inspect("/proc/version/below").error, ENOTDIR);
+
+        PathFacts facts = { .error = 7 };
+        char longer[PATH_MAX + 2];
+        memset(longer, '/', sizeof longer - 1);
+        longer[sizeof longer - 1] = '\0';
+        assert_int_equal(path_inspect(longer, TIMEOUT, &facts), -ENAMETOOLONG);
+        assert_int_equal(path_inspect("", TIMEOUT, &facts), -EINVAL);
+        assert_int_equal(path_inspect("relative", TIMEOUT, &facts), -EINVAL);
+        assert_int_equal(facts.error, 7); /* untouched */
+}
+
+static void test_file(void **state)
+{
+        Fixture *fixture = *state;
+        const char *path = fixture_path(fixture, "file");
+        int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+        assert_true(fd >= 0);
+        (void) close(fd);
+        PathFacts facts = inspect(path);
+        assert_int_equal(facts.error, ENOTDIR);
+        assert_false(facts.writable);
+        assert_int_equal(unlink(path), 0);
+}
+
+static void test_symlink(void **state)
+{
+        Fixture *fixture = *state;
+        char resolved[PATH_MAX], slash[600];
+        const char *path = fixture_path(fixture, "link");
+
+        assert_int_equal(symlink(fixture->directory, path), 0);
+        assert_non_null(realpath(fixture->directory, resolved));
+        (void) snprintf(slash, sizeof slash, "%s/", path);
+        PathFacts facts = inspect(path);
+        assert_int_equal(facts.error, ELOOP);
+        assert_string_equal(facts.resolved, resolved); /* so that a message can say what to use instead */
+        assert_int_equal(inspect(slash).error, ELOOP);
+        assert_int_equal(unlink(path), 0);
+
+        assert_int_equal(symlink("nowhere", path), 0);
+        facts = inspect(path);
+        assert_int_equal(facts.error, ELOOP);
+        assert_string_equal(facts.resolved, "");
+        assert_int_equal(unlink(path), 0);
+
+        /* Only the last part counts. */
+        assert_int_equal(mkdir(fixture_path(fixture, "real"), 0700), 0);
+        assert_int_equal(symlink(".", fixture_path(fixture, "link")), 0);
+        assert_int_equal(inspect(fixture_path(fixture, "link/real")).error, 0);
+        assert_int_equal(unlink(fixture_path(fixture, "link")), 0);
+        assert_int_equal(rmdir(fixture_path(fixture, "real")), 0);
+}
+
+/* The effective user decides, as it will when the file is made. */
+static void test_effective_user(void **state)
+{
+        (void) state;
+        if (geteuid() != 0)
+                skip();
+        PathFacts root = inspect("/");
+        assert_int_equal(seteuid(65534), 0);
+        PathFacts nobody = inspect("/");
+        assert_int_equal(seteuid(0), 0);
+        assert_int_equal(root.error, 0);
+        assert_int_equal(nobody.error, 0);
+        assert_true(root.writable != root.read_only);
+        assert_false(nobody.writable);
+}
+
+static void test_abandoned(void **state)
+{
+        Fixture *fixture = *state;
+        PathInspection *inspection = NULL;
+        PathFacts facts;
+
+        assert_int_equal(path_inspection_new(fixture->directory, &inspection), 0);
+        assert_null(path_inspection_free(inspection));
+        expect_no_children();
+
+        /* An answer is given once. */
+        assert_int_equal(path_inspection_new(fixture->directory, &inspection), 0);
+        int r;
+        while ((r = path_inspection_collect(inspection, &facts)) == -EAGAIN)
+                ;
+        assert_int_equal(r, 0);
+        assert_int_equal(path_inspection_collect(inspection, &facts), -EIO);
+        assert_null(path_inspection_free(inspection));
+        expect_no_children();
+}
+
+/* A child that dies has no answer. */
+static void test_killed(void **state)
+{
+        Fixture *fixture = *state;
+        PathInspection *inspection = NULL;
+        PathFacts facts;
+        int fd, r;
+        pid_t pid;
+
+        if (!hang_path(fixture->directory, &fd))
+                skip();
+        assert_int_equal(path_inspection_new(fixture->directory, &inspection), 0);
+        while (find_children("tierprobe-look", &pid, 1) != 1)
+                ;
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        while ((r = path_inspection_collect(inspection, &facts)) == -EAGAIN)
+                ;
+        assert_int_equal(r, -EIO);
+        assert_null(path_inspection_free(inspection));
+        expect_no_children();
+        unhang_path(fixture->directory, fd);
+}
+
+static void test_hanging(void **state)
+{
+        Fixture *fixture = *state;
+        PathFacts facts;
+        int fd;
+
+        if (!hang_path(fixture->directory, &fd))
+                skip();
+        assert_int_equal(path_inspect(fixture->directory, 50 * NS_PER_MS, &facts), 0);
+        assert_int_equal(facts.error, ETIMEDOUT);
+        expect_no_children();
+        unhang_path(fixture->directory, fd);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_directory),      TEST(test_missing),   TEST(test_file),   TEST(test_symlink),
+                TEST(test_effective_user), TEST(test_abandoned), TEST(test_killed), TEST(test_hanging),
+        };
+
+        return cmocka_run_group_tests_name("probe-inspect", tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* Making the file where kernels and file systems refuse one flag or another: openat() is answered here. */
+
+#include "../../src/probe/target.h"
+
+#include "probe-fixture.h"
+
+#include "tierprobe/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Which errno a call with the flag gets; 0: the kernel decides. */
+static struct {
+        int nameless, direct, always;
+        bool made_all_the_same; /* a refused O_DIRECT leaves the created file behind, as Linux does */
+} refuse;
+
+int __real_openat(int dir_fd, const char *path, int flags, ...);
+int __wrap_openat(int dir_fd, const char *path, int flags, ...);
+int __wrap_openat64(int dir_fd, const char *path, int flags, ...);
+
+int __wrap_openat(int dir_fd, const char *path, int flags, ...)
+{
+        int error = refuse.always;
+
+        if (!error && (flags & O_TMPFILE) == O_TMPFILE)
+                error = refuse.nameless;
+        if (!error && flags & O_DIRECT) {
+                error = refuse.direct;
+                if (error && flags & O_CREAT && refuse.made_all_the_same)
+                        (void) close(__real_openat(dir_fd, path, flags & ~O_DIRECT, 0600));
+        }
+        if (!error) {
+                /* What the machine's own file system says to O_DIRECT is not the question here. */
+                int fd = __real_openat(dir_fd, path, flags & ~O_DIRECT, 0600);
+                if (fd >= 0 && flags & O_DIRECT)
+                        (void) fcntl(fd, F_SETFL, O_DIRECT);
+                return fd;
+        }
+        errno = error;
+        return -1;
+}
+
+int __wrap_openat64(int dir_fd, const char *path, int flags, ...)
+{
+        return __wrap_openat(dir_fd, path, flags);
+}
+
+static int open_directory(const Fixture *fixture)
+{
+        int fd = -1, error = 0;
+        dev_t dev = 0;
+
+        memset(&refuse, 0, sizeof refuse);
+        assert_int_equal(target_open(fixture->directory, &fd, &dev, &error), PROBE_OK);
+        return fd;
+}
+
+static void expect_file(const Fixture *fixture, int dir_fd)
+{
+        int fd = -1, error = 0;
+        struct stat st;
+
+        assert_int_equal(target_create(dir_fd, &fd, &error), PROBE_OK);
+        assert_int_equal(fixture_entries(fixture), 0);
+        assert_int_equal(fstat(fd, &st), 0);
+        assert_int_equal(st.st_nlink, 0);
+        assert_int_equal(st.st_size, 0);
+        assert_int_equal(st.st_mode & 07777, 0600);
+        int flags = fcntl(fd, F_GETFL);
+        assert_int_equal(flags & O_ACCMODE, O_WRONLY);
+        assert_int_equal(flags & O_DSYNC, O_DSYNC);
+        assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+        (void) close(fd);
+}
+
+static void expect_refusal(const Fixture *fixture, int dir_fd, ProbeOutcome outcome, int error)
+{
+        int fd = -7, got = 0;
+
+        assert_int_equal(target_create(dir_fd, &fd, &got), outcome);
+        assert_int_equal(got, error);
+        assert_int_equal(fd, -7);
+        assert_int_equal(fixture_entries(fixture), 0);
+}
+
+static void test_without_tmpfile(void **state)
+{
+        _cleanup_close_ int dir_fd = open_directory(*state);
+        static const int errors[] = { 0, EOPNOTSUPP, EISDIR, ENOENT };
+
+        for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
+                refuse.nameless = errors[i];
+                expect_file(*state, dir_fd);
+        }
+}
+
+static void test_direct_refused(void **state)
+{
+        _cleanup_close_ int dir_fd = open_directory(*state);
+
+        refuse.direct = EINVAL;
+        expect_refusal(*state, dir_fd, PROBE_DIRECT_REFUSED, EINVAL);
+        refuse.nameless = EOPNOTSUPP;
+        expect_refusal(*state, dir_fd, PROBE_DIRECT_REFUSED, EINVAL);
+        refuse.made_all_the_same = true;
+        expect_refusal(*state, dir_fd, PROBE_DIRECT_REFUSED, EINVAL);
+}
+
+/* EINVAL alone does not say that it was O_DIRECT. */
+static void test_other_refusals(void **state)
+{
+        _cleanup_close_ int dir_fd = open_directory(*state);
+        static const struct {
+                int error;
+                ProbeOutcome outcome;
+        } cases[] = {
+                { EINVAL, PROBE_WRITE_ERROR }, { EIO, PROBE_WRITE_ERROR },     { ESTALE, PROBE_WRITE_ERROR },
+                { EROFS, PROBE_NOT_WRITABLE }, { EACCES, PROBE_NOT_WRITABLE }, { EPERM, PROBE_NOT_WRITABLE },
+                { ENOSPC, PROBE_NO_SPACE },    { EDQUOT, PROBE_NO_SPACE },     { EMFILE, PROBE_INTERNAL },
+                { ENOMEM, PROBE_INTERNAL },    { ENOENT, PROBE_PATH_MISSING },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                refuse.always = cases[i].error;
+                expect_refusal(*state, dir_fd, cases[i].outcome, cases[i].error);
+        }
+}
+
+static void test_failed_writes(void **state)
+{
+        _cleanup_close_ int dir_fd = open_directory(*state);
+
+        assert_int_equal(target_judge_write(dir_fd, EIO, true, false, 4096), PROBE_WRITE_ERROR);
+        assert_int_equal(target_judge_write(dir_fd, EROFS, false, false, 4096), PROBE_WRITE_ERROR);
+        assert_int_equal(target_judge_write(dir_fd, ENOSPC, true, false, 4096), PROBE_NO_SPACE);
+        assert_int_equal(target_judge_write(dir_fd, EDQUOT, false, true, 4096), PROBE_NO_SPACE);
+        assert_int_equal(target_judge_write(dir_fd, EFBIG, false, false, 4096), PROBE_NO_SPACE);
+        assert_int_equal(target_judge_write(dir_fd, ENOMEM, false, false, 4096), PROBE_INTERNAL);
+        /* The first write is refused: direct writing is. Later it is an error. */
+        assert_int_equal(target_judge_write(dir_fd, EINVAL, true, false, 4096), PROBE_DIRECT_REFUSED);
+        assert_int_equal(target_judge_write(dir_fd, EINVAL, false, false, 4096), PROBE_WRITE_ERROR);
+        /* The rest of a short write: a full disk, or not. */
+        assert_int_equal(target_judge_write(dir_fd, EINVAL, true, true, 512), PROBE_WRITE_ERROR);
+        assert_int_equal(target_judge_write(dir_fd, EINVAL, true, true, SIZE_MAX), PROBE_NO_SPACE);
+}
+
+static void test_space(void **state)
+{
+        _cleanup_close_ int dir_fd = open_directory(*state);
+        uint64_t free_bytes = 7, needed = 7;
+        int error = 0;
+
+        assert_int_equal(target_check_space(dir_fd, 4096, 4096, 0, &free_bytes, &needed, &error), PROBE_OK);
+        assert_int_equal(needed, 8192);
+        assert_true(free_bytes >= needed);
+        /* The larger reserve counts, and sums do not wrap around. */
+        assert_int_equal(target_check_space(dir_fd, 1, 4096, 1, &free_bytes, &needed, &error),
+                         PROBE_NO_SPACE);
+        assert_int_equal(error, ENOSPC);
+        assert_true(needed > free_bytes);
+        assert_int_equal(target_check_space(dir_fd, UINT64_MAX, 1, 0, &free_bytes, &needed, &error),
+                         PROBE_NO_SPACE);
+        assert_true(needed == UINT64_MAX);
+        assert_int_equal(target_check_space(dir_fd, 1, UINT64_MAX, 0, &free_bytes, &needed, &error),
+                         PROBE_NO_SPACE);
+        assert_true(needed == UINT64_MAX);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_without_tmpfile), TEST(test_direct_refused), TEST(test_other_refusals),
+                TEST(test_failed_writes),   TEST(test_space),
+        };
+
+        return cmocka_run_group_tests_name("probe-target", tests, NULL, NULL);
+}
