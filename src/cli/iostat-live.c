@@ -121,8 +121,10 @@ static int list_devices(LiveDevices *devices, DIR *dir)
                 LiveDevice key = { .name = entry->d_name };
                 if (entry->d_name[0] == '.')
                         continue;
-                LiveDevice *known =
-                        bsearch(&key, devices->items, n_known, sizeof *devices->items, compare_devices);
+                LiveDevice *known = NULL;
+                if (n_known > 0) /* the first listing has no array yet */
+                        known = bsearch(&key, devices->items, n_known, sizeof *devices->items,
+                                        compare_devices);
                 if (known) {
                         known->listed = true;
                         continue;
