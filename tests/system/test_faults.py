@@ -109,8 +109,12 @@ def test_different_disks_run_side_by_side(daemon, disk):
 def test_a_queued_run_can_be_aborted(daemon, disk):
     it = disk(rate=30 * MB)
     service = daemon({"a": it.directory("a"), "b": it.directory("b")})
-    first, second = (run["id"] for run in service.post("/run?profile=small").json["runs"])
-    service.wait_writing(first)
+    ids = [run["id"] for run in service.post("/run?profile=small").json["runs"]]
+
+    def running():  # which of the two comes first is open
+        return next((i for i in ids if service.run(i)["bytes_written"] > 0), None)
+    first = lab.wait_for("bytes written", running)
+    second = next(i for i in ids if i != first)
     assert service.run(second)["state"] == "queued"
     assert service.request("DELETE", f"/runs/{second}").status == 202
     run = service.wait_run(second)
