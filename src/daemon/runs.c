@@ -472,7 +472,8 @@ void runs_dispatch(Manager *manager)
                         Target *target = manager->targets[i];
 
                         if (!target->run || !target->run_ready ||
-                            run_record(target->run)->state != RUN_QUEUED || disk_is_busy(manager, target))
+                            run_record(target->run)->state != RUN_QUEUED || disk_is_busy(manager, target) ||
+                            is_not_its_turn(manager, target))
                                 continue;
                         if (!oldest ||
                             run_record(target->run)->queued_real_ns < run_record(oldest->run)->queued_real_ns)
