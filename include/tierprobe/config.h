@@ -32,7 +32,9 @@ typedef struct Profile {
         unsigned streams;
         ProbePattern pattern;
         uint64_t duration_ns; /* > 0: writes for so long; a file then starts anew after count blocks */
-        ConfigOrigin origin;  /* of its section; "built in" */
+        bool ramp; /* 1, 2, 4, ... up to streams writers, each step for duration or count blocks in all, until
+                    * w_await reaches the limit */
+        ConfigOrigin origin; /* of its section; "built in" */
 } Profile;
 
 typedef struct TargetConfig {

@@ -40,6 +40,17 @@ typedef struct LatencySummary {
         double mean, p50, p90, p99, p99_9, max;
 } LatencySummary;
 
+/* One step of a ramp: what the device did with so many streams at once. */
+typedef struct RampStep {
+        unsigned streams;
+        bool meets_latency; /* w_await below the limit */
+        Metrics measured;
+        double app_write_mb_per_s;
+        LatencySummary latency;
+} RampStep;
+
+#define RAMP_MAX_STEPS 8 /* 1, 2, 4, ... 128 = PROBE_MAX_STREAMS */
+
 void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *ret);
 
 typedef struct RunRecord {
@@ -56,6 +67,8 @@ typedef struct RunRecord {
         uint64_t block_size, count; /* count: blocks each stream writes */
         unsigned streams;
         ProbePattern pattern;
+        uint64_t duration_ns;     /* > 0: written for so long, whatever count says; in a ramp, each step */
+        bool ramp;                /* streams is the most, reached from 1 by doubling */
         uint64_t max_duration_ns; /* 0: no limit */
         uint64_t bytes_total, bytes_written;
 
@@ -67,6 +80,9 @@ typedef struct RunRecord {
                                 limit */
 
         Device *device; /* NULL when none was found */
+
+        RampStep steps[RAMP_MAX_STEPS];
+        size_t n_steps;
 
         /* Evidence. */
         Snapshot *samples; /* the window's snapshots, see RunFacts */
@@ -81,3 +97,6 @@ typedef struct RunRecord {
 int run_record_new(RunRecord **ret);
 RunRecord *run_record_free(RunRecord *record);
 void run_record_freep(RunRecord **record);
+
+/* The step of a ramp with the highest throughput that still meets the latency; NULL when none does. */
+const RampStep *run_record_headroom(const RunRecord *record);

@@ -37,38 +37,44 @@ void progress_row(Progress *progress, const char *device, const Metrics *metrics
                                metrics->aqu_sz, metrics->util);
 }
 
+/* How far the run is, 0..1, and how long it will take; NAN where that cannot be known, as in a ramp. */
+static double done_ratio(const RunRecord *record)
+{
+        if (record->ramp)
+                return NAN;
+        if (record->duration_ns > 0)
+                return fmin(1, (double) record->elapsed_ns / (double) record->duration_ns);
+        return record->bytes_total > 0 ? (double) record->bytes_written / (double) record->bytes_total : NAN;
+}
+
 void progress_bar(Progress *progress, const RunRecord *record, double last_mb_per_s)
 {
-        double elapsed_s = (double) record->elapsed_ns / 1e9;
-        double rate = elapsed_s > 0 ? (double) record->bytes_written / elapsed_s : 0;
-        bool sized = record->bytes_total > 0;
-        double done = sized ? (double) record->bytes_written / (double) record->bytes_total : 0;
-        double left_s =
-                sized && rate > 0 ? (double) (record->bytes_total - record->bytes_written) / rate : NAN;
-        char left[48] = "", stalled[64] = "";
+        double elapsed_s = (double) record->elapsed_ns / 1e9, done = done_ratio(record);
+        double left_s = done > 0 ? elapsed_s / done - elapsed_s : NAN;
+        char percent[16] = "", left[48] = "", stalled[64] = "";
 
         if (progress->quiet)
                 return;
+        if (isfinite(done))
+                (void) snprintf(percent, sizeof percent, " (%.0f %%)", done * 100);
         if (isfinite(left_s))
                 (void) snprintf(left, sizeof left, ", %.0f s left", ceil(left_s));
         if (record->stalled_ns > 0)
                 (void) snprintf(stalled, sizeof stalled, ", STALLED: a write waits for %.0f s",
                                 (double) record->stalled_ns / 1e9);
         if (!progress->terminal) {
-                (void) fprintf(stderr, "%.0f s: %.0f of %.0f MiB (%.0f %%), %.1f MB/s%s%s\n", elapsed_s,
-                               (double) record->bytes_written / 1048576,
-                               (double) record->bytes_total / 1048576, done * 100, last_mb_per_s, left,
+                (void) fprintf(stderr, "%.0f s: %.0f MiB written%s, %.1f MB/s%s%s\n", elapsed_s,
+                               (double) record->bytes_written / 1048576, percent, last_mb_per_s, left,
                                stalled);
                 return;
         }
         char bar[BAR_WIDTH + 1];
-        int filled = (int) (done * BAR_WIDTH + 0.5);
+        int filled = isfinite(done) ? (int) (done * BAR_WIDTH + 0.5) : 0;
 
         memset(bar, '.', BAR_WIDTH);
         memset(bar, '#', (size_t) (filled < 0 ? 0 : filled > BAR_WIDTH ? BAR_WIDTH : filled));
         bar[BAR_WIDTH] = '\0';
-        (void) fprintf(stderr, "\r\033[K[%s] %3.0f %%, %.1f MB/s%s%s", bar, done * 100, last_mb_per_s, left,
-                       stalled);
+        (void) fprintf(stderr, "\r\033[K[%s]%s %.1f MB/s%s%s", bar, percent, last_mb_per_s, left, stalled);
         (void) fflush(stderr);
         progress->bar_shown = true;
 }

@@ -58,10 +58,27 @@ void report_judgement(FILE *out, const Judgement *judgement)
                                judgement->reasons.items[i].detail);
 }
 
+/* The curve of a ramp, and where it ends. */
+static void report_ramp(FILE *out, const RunRecord *record)
+{
+        const RampStep *best = run_record_headroom(record);
+
+        (void) fprintf(out, "\n%8s %12s %9s %8s %8s %10s\n", "streams", "wkB/s", "w/s", "w_await", "aqu-sz",
+                       "p99 call");
+        for (size_t i = 0; i < record->n_steps; i++) {
+                const RampStep *step = &record->steps[i];
+
+                (void) fprintf(out, "%8u %12.2f %9.2f %8.2f %8.2f %7.2f ms%s\n", step->streams,
+                               step->measured.wkb_s, step->measured.w_s, step->measured.w_await,
+                               step->measured.aqu_sz, step->latency.p99,
+                               step == best ? "  <- most that meets the latency" : "");
+        }
+}
+
 void report_run(FILE *out, const RunRecord *record)
 {
         const Device *device = record->device;
-        char size[FORMAT_SIZE];
+        char size[FORMAT_SIZE], duration[FORMAT_SIZE];
 
         (void) fprintf(out, "tierprobe run %s\n", record->id);
         (void) fprintf(out, "path         %s", record->path);
@@ -73,11 +90,21 @@ void report_run(FILE *out, const RunRecord *record)
                 (void) fprintf(out, " (%s)", device->nodes[device->rows[0]].model);
         if (device && device->detail)
                 (void) fprintf(out, "; %s", device->detail);
-        (void) fprintf(
-                out, "\ntest         %" PRIu64 " blocks of %s, %u stream%s, pattern %s, profile %s%s\n",
-                record->count, format_size(size, record->block_size), record->streams,
-                record->streams == 1 ? "" : "s", probe_pattern_to_string(record->pattern), record->profile,
-                record->certifying ? "" : " (indicative: not the documented procedure)");
+        (void) fputs("\ntest         ", out);
+        if (record->ramp)
+                (void) fprintf(out, "ramp of 1 to %u streams, %s a step, ", record->streams,
+                               format_duration(duration, record->duration_ns));
+        else if (record->duration_ns > 0)
+                (void) fprintf(out, "%s of writing, %u stream%s, ",
+                               format_duration(duration, record->duration_ns), record->streams,
+                               record->streams == 1 ? "" : "s");
+        else
+                (void) fprintf(out, "%" PRIu64 " blocks, %u stream%s, ", record->count, record->streams,
+                               record->streams == 1 ? "" : "s");
+        (void) fprintf(out, "block size %s, pattern %s, profile %s%s\n",
+                       format_size(size, record->block_size), probe_pattern_to_string(record->pattern),
+                       record->profile,
+                       record->certifying ? "" : " (indicative: not the documented procedure)");
         (void) fprintf(out, "written      %.0f MiB in %.2f s", (double) record->bytes_written / 1048576,
                        (double) record->elapsed_ns / 1e9);
         if (isfinite(record->judgement.app_write_mb_per_s))
@@ -86,6 +113,9 @@ void report_run(FILE *out, const RunRecord *record)
                 (void) fprintf(out, "\nwrite calls  mean %.2f ms, p50 %.2f, p99 %.2f, p99.9 %.2f, max %.2f",
                                record->latency.mean, record->latency.p50, record->latency.p99,
                                record->latency.p99_9, record->latency.max);
-        (void) fputs("\n\n", out);
+        (void) fputs("\n", out);
+        if (record->ramp)
+                report_ramp(out, record);
+        (void) fputs("\n", out);
         report_judgement(out, &record->judgement);
 }

@@ -80,7 +80,7 @@ typedef struct Key {
         const char *right; /* what a right value looks like */
 } Key;
 
-#define N_KEYS 26
+#define N_KEYS 27
 extern const Key keys[N_KEYS];
 
 /* The index of SECTION's key NAME, or N_KEYS. */

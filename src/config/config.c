@@ -19,19 +19,22 @@ typedef struct BuiltIn {
         uint64_t count;
         ProbePattern pattern;
         uint64_t duration_ns;
+        unsigned streams;
+        bool ramp;
 } BuiltIn;
 
 static const BuiltIn built_in_profiles[] = {
-        { "procedure", 10000, PATTERN_ZERO, 0 },
-        { "quick", 1000, PATTERN_ZERO, 0 },
-        { "random", 10000, PATTERN_RANDOM, 0 },
-        { "sustained", 10000, PATTERN_ZERO, 600 * NS_PER_S },
+        { "procedure", 10000, PATTERN_ZERO, 0, 1, false },
+        { "quick", 1000, PATTERN_ZERO, 0, 1, false },
+        { "random", 10000, PATTERN_RANDOM, 0, 1, false },
+        { "sustained", 10000, PATTERN_ZERO, 600 * NS_PER_S, 1, false },
+        { "ramp", 10000, PATTERN_ZERO, 5 * NS_PER_S, 64, true },
 };
 
 bool profile_is_procedure(const Profile *profile)
 {
         return profile->block_size == UINT64_C(1) << 20 && profile->count == 10000 && profile->streams == 1 &&
-               profile->pattern == PATTERN_ZERO && profile->duration_ns == 0;
+               profile->pattern == PATTERN_ZERO && profile->duration_ns == 0 && !profile->ramp;
 }
 
 static Config *config_new_default(void)
@@ -59,7 +62,8 @@ static Config *config_new_default(void)
                 (void) snprintf(profile->origin, sizeof profile->origin, "built in");
                 profile->block_size = UINT64_C(1) << 20;
                 profile->count = from->count;
-                profile->streams = 1;
+                profile->streams = from->streams;
+                profile->ramp = from->ramp;
                 profile->pattern = from->pattern;
                 profile->duration_ns = from->duration_ns;
         }

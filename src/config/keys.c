@@ -76,6 +76,9 @@ const Key keys[] = {
           .max = 31 * DAY_NS, .unset = "none",
           .right = "a duration from 1s to 31d, such as 10m, or none: count blocks" },
 
+        { SECTION_PROFILE, KEY_BOOL, "ramp", offsetof(Profile, ramp),
+          .right = "yes (1, 2, 4, ... up to streams writers) or no" },
+
         { SECTION_TARGET, KEY_PATH, "path", offsetof(TargetConfig, path),
           .right = "the absolute path of an existing directory, such as /db2/cache" },
         { SECTION_TARGET, KEY_DEVICE, "device", offsetof(TargetConfig, device),

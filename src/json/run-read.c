@@ -77,6 +77,8 @@ static void read_test(Reader *reader, const json_t *object, RunRecord *run)
         read_u64(reader, test, "count", UINT64_MAX, &run->count);
         read_u64(reader, test, "streams", PROBE_MAX_STREAMS, &streams);
         run->streams = (unsigned) streams;
+        read_ns_from_seconds(reader, test, "duration_s", &run->duration_ns);
+        run->ramp = read_flag(reader, test, "ramp") > 0;
         read_ns_from_seconds(reader, test, "max_duration_s", &run->max_duration_ns);
         if (pattern && probe_pattern_from_string(pattern, &run->pattern) < 0)
                 reader_fail(reader, "\"pattern\" is none of zero, random");
@@ -142,19 +144,52 @@ static void read_samples(Reader *reader, const json_t *object, Judgement *judgem
         judgement->samples_slow = (unsigned) slow;
 }
 
-static void read_latency(Reader *reader, const json_t *object, RunRecord *run)
+static void read_latency(Reader *reader, const json_t *latency, LatencySummary *ret)
+{
+        read_number(reader, latency, "mean", &ret->mean);
+        read_number(reader, latency, "p50", &ret->p50);
+        read_number(reader, latency, "p90", &ret->p90);
+        read_number(reader, latency, "p99", &ret->p99);
+        read_number(reader, latency, "p99_9", &ret->p99_9);
+        read_number(reader, latency, "max", &ret->max);
+}
+
+static void read_run_latency(Reader *reader, const json_t *object, RunRecord *run)
 {
         const json_t *latency = read_object(reader, object, "latency_ms", true);
 
         if (!latency)
                 return;
         run->has_latency = true;
-        read_number(reader, latency, "mean", &run->latency.mean);
-        read_number(reader, latency, "p50", &run->latency.p50);
-        read_number(reader, latency, "p90", &run->latency.p90);
-        read_number(reader, latency, "p99", &run->latency.p99);
-        read_number(reader, latency, "p99_9", &run->latency.p99_9);
-        read_number(reader, latency, "max", &run->latency.max);
+        read_latency(reader, latency, &run->latency);
+}
+
+static void read_step(Reader *reader, const json_t *item, RampStep *step)
+{
+        Metrics *m = &step->measured;
+        uint64_t streams = 0;
+
+        read_u64(reader, item, "streams", PROBE_MAX_STREAMS, &streams);
+        step->streams = (unsigned) streams;
+        step->meets_latency = read_flag(reader, item, "meets_latency") > 0;
+        read_number(reader, item, "wkB/s", &m->wkb_s);
+        read_number(reader, item, "w_await", &m->w_await);
+        read_number(reader, item, "w/s", &m->w_s);
+        read_number(reader, item, "aqu-sz", &m->aqu_sz);
+        read_number(reader, item, "util", &m->util);
+        read_number(reader, item, "app_write_mb_per_s", &step->app_write_mb_per_s);
+        read_latency(reader, read_object(reader, item, "latency_ms", false), &step->latency);
+}
+
+static void read_steps(Reader *reader, const json_t *object, RunRecord *run)
+{
+        const json_t *item = NULL;
+        size_t i = 0;
+
+        if (!run->ramp)
+                return;
+        const json_t *array = read_array(reader, object, "ramp", RAMP_MAX_STEPS);
+        json_array_foreach(array, i, item) read_step(reader, item, &run->steps[run->n_steps++]);
 }
 
 static void read_limits(Reader *reader, const json_t *object, Limits *limits)
@@ -195,7 +230,8 @@ static void read_run(Reader *reader, const json_t *object, RunRecord *run)
         read_criteria(reader, object, &run->judgement);
         read_measured(reader, object, &run->judgement);
         read_samples(reader, object, &run->judgement);
-        read_latency(reader, object, run);
+        read_run_latency(reader, object, run);
+        read_steps(reader, object, run);
         read_number(reader, object, "foreign_write_ratio", &run->judgement.foreign_write_ratio);
         read_number(reader, object, "window_s", &run->judgement.elapsed_s);
         run->path = read_text_or_null(reader, object, "path");

@@ -31,12 +31,8 @@ static json_t *measured(const Judgement *judgement)
         return TAKE_PTR(object);
 }
 
-static json_t *latency(const RunRecord *run)
+static json_t *latency(const LatencySummary *l)
 {
-        const LatencySummary *l = &run->latency;
-
-        if (!run->has_latency)
-                return json_null();
         return OBJECT({ "mean", json_number_or_null(l->mean) }, { "p50", json_number_or_null(l->p50) },
                       { "p90", json_number_or_null(l->p90) }, { "p99", json_number_or_null(l->p99) },
                       { "p99_9", json_number_or_null(l->p99_9) }, { "max", json_number_or_null(l->max) });
@@ -44,15 +40,62 @@ static json_t *latency(const RunRecord *run)
 
 static json_t *test(const RunRecord *run)
 {
-        return OBJECT({ "block_size", json_u64(run->block_size) }, { "count", json_u64(run->count) },
-                      { "streams", json_u64(run->streams) },
-                      { "pattern", json_text(probe_pattern_to_string(run->pattern)) },
-                      { "max_duration_s",
-                        run->max_duration_ns ? json_seconds_from_ns(run->max_duration_ns) : json_null() });
+        return OBJECT(
+                { "block_size", json_u64(run->block_size) }, { "count", json_u64(run->count) },
+                { "streams", json_u64(run->streams) },
+                { "pattern", json_text(probe_pattern_to_string(run->pattern)) },
+                { "duration_s", run->duration_ns ? json_seconds_from_ns(run->duration_ns) : json_null() },
+                { "ramp", json_boolean(run->ramp) },
+                { "max_duration_s",
+                  run->max_duration_ns ? json_seconds_from_ns(run->max_duration_ns) : json_null() });
+}
+
+/* The curve: what the device did with 1, 2, 4, ... writers. Null for other runs. */
+static json_t *steps(const RunRecord *run)
+{
+        json_auto_t *array = json_array();
+
+        if (!run->ramp)
+                return json_null();
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < run->n_steps; i++) {
+                const RampStep *step = &run->steps[i];
+                const Metrics *m = &step->measured;
+                json_t *object = OBJECT(
+                        { "streams", json_u64(step->streams) },
+                        { "meets_latency", json_boolean(step->meets_latency) },
+                        { "wkB/s", json_number_or_null(m->wkb_s) },
+                        { "w_await", json_number_or_null(m->w_await) },
+                        { "w/s", json_number_or_null(m->w_s) }, { "aqu-sz", json_number_or_null(m->aqu_sz) },
+                        { "util", json_number_or_null(m->util) },
+                        { "app_write_mb_per_s", json_number_or_null(step->app_write_mb_per_s) },
+                        { "latency_ms", latency(&step->latency) });
+
+                if (json_array_append_new(array, object) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+/* The most that still meets the latency, and with how many writers; null where no step did. */
+static json_t *headroom(const RunRecord *run)
+{
+        const RampStep *best = run_record_headroom(run);
+
+        if (!best)
+                return json_null();
+        return OBJECT({ "write_mb_per_s", json_number_or_null(best->measured.wkb_s / 1000) },
+                      { "streams", json_u64(best->streams) },
+                      { "w_await_ms", json_number_or_null(best->measured.w_await) });
 }
 
 static double progress(const RunRecord *run)
 {
+        if (run->ramp)
+                return run_state_ended(run->state) ? 1 : NAN; /* nobody knows how many steps there will be */
+        if (run->duration_ns > 0)
+                return fmin(1, (double) run->elapsed_ns / (double) run->duration_ns);
         if (run->bytes_total == 0)
                 return NAN;
         return fmin(1, (double) run->bytes_written / (double) run->bytes_total);
@@ -88,14 +131,15 @@ json_t *json_run(const RunRecord *run, bool evidence)
                                     { "dropped", json_u64(judgement->samples_dropped) },
                                     { "low", json_u64(judgement->samples_low) },
                                     { "slow", json_u64(judgement->samples_slow) }) },
-                { "latency_ms", latency(run) },
+                { "latency_ms", run->has_latency ? latency(&run->latency) : json_null() },
                 { "foreign_write_ratio", json_number_or_null(judgement->foreign_write_ratio) },
                 { "device", json_device(run->device) },
                 /* Beyond the contract's fields, which stand first. */
                 { "path", json_text(run->path) }, { "queued_at", json_time_or_null(run->queued_real_ns) },
                 { "window_s", json_number_or_null(judgement->elapsed_s) },
                 { "stalled_s", run->stalled_ns ? json_seconds_from_ns(run->stalled_ns) : json_null() },
-                { "limits", json_limits(&run->limits) });
+                { "limits", json_limits(&run->limits) }, { "ramp", steps(run) },
+                { "headroom", headroom(run) });
         if (!body || json_object_update(object, body) < 0)
                 return NULL;
         if (evidence && !put(object, "evidence", json_evidence(run)))

@@ -121,6 +121,8 @@ static int collect_samples(Run *run)
                                         : (size_t) (blocks / MIN_BLOCKS_PER_INTERVAL);
                 series_thin(series, wanted > 0 ? wanted : 1);
         }
+        free(record->samples);
+        record->n_samples = 0;
         record->samples = calloc(series->n + 2, sizeof *record->samples);
         if (!record->samples)
                 return -ENOMEM;
@@ -167,9 +169,9 @@ void run_judge(Run *run)
                 .first_is_tick = record->first_is_tick,
                 .last_is_tick = record->last_is_tick,
                 .bytes_total = record->bytes_total,
-                .bytes_written = record->bytes_written,
+                .bytes_written = run->progress.bytes_written,
                 .block_size = record->block_size,
-                .streams = record->streams,
+                .streams = run->streams,
                 .rows_summed = device && device->n_rows > 1,
                 .compresses = device && device->filesystem && strcmp(device->filesystem, "btrfs") == 0,
                 .background_write_mb_per_s = record->background_write_mb_per_s,

@@ -31,6 +31,12 @@ struct Run {
         uint64_t next_watch_ns;
         uint64_t longest_stall_ns;
 
+        /* A ramp: the step at hand, what the steps before it took, and what is kept of the best one. */
+        unsigned streams;
+        uint64_t bytes_before, elapsed_before_ns;
+        RunRecord *best;
+        bool judged;
+
         TestEnd end;
         bool end_known;
         ReasonCode start_reason;
@@ -51,6 +57,19 @@ void run_set_end_from_outcome(Run *run);
 
 /* Puts the samples, latencies and the verdict into the record. */
 void run_judge(Run *run);
+
+/* ---- ramp.c ---- */
+
+/* The first step's streams, and how many blocks each of them writes. */
+unsigned ramp_first_streams(const Profile *profile);
+uint64_t ramp_count(const Profile *profile, unsigned streams);
+
+/* A step has ended well: judges it, keeps it if it is the best so far. Whether another one follows; then
+ * run->streams is set for it. */
+bool ramp_take_step(Run *run);
+
+/* No more steps: the best one becomes the run's result. */
+void ramp_finish(Run *run);
 
 /* What the record's state is after such an end. */
 RunState run_state_after(TestEnd end);

@@ -113,3 +113,16 @@ void run_record_freep(RunRecord **record)
         if (*record)
                 *record = run_record_free(*record);
 }
+
+const RampStep *run_record_headroom(const RunRecord *record)
+{
+        const RampStep *best = NULL;
+
+        for (size_t i = 0; i < record->n_steps; i++) {
+                const RampStep *step = &record->steps[i];
+
+                if (step->meets_latency && (!best || step->measured.wkb_s > best->measured.wkb_s))
+                        best = step;
+        }
+        return best;
+}

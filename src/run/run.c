@@ -87,9 +87,14 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
         record->block_size = request->profile->block_size;
         record->count = request->profile->count;
         record->streams = request->profile->streams;
+        record->duration_ns = request->profile->duration_ns;
+        record->ramp = request->profile->ramp;
+        run->streams = ramp_first_streams(request->profile);
         record->pattern = request->profile->pattern;
         record->max_duration_ns = request->guard->max_duration_ns;
-        record->bytes_total = request->profile->duration_ns > 0 ? 0 : profile_bytes(request->profile);
+        record->bytes_total = request->profile->duration_ns > 0 || request->profile->ramp
+                                      ? 0
+                                      : profile_bytes(request->profile);
         record->limits = *request->limits;
         record->background_write_mb_per_s = NAN;
         describe_host(record);
@@ -110,6 +115,7 @@ Run *run_free(Run *run)
         series_done(&run->ticks);
         series_done(&run->fine);
         run_record_free(run->record);
+        run_record_free(run->best);
         free(run->procfs);
         free(run->sysfs);
         sd_event_unref(run->event);
@@ -128,12 +134,13 @@ static void refresh(Run *run)
 {
         RunRecord *record = run->record;
 
-        if (!record || run->ended || !run->probe)
+        if (!record || run->ended || run->judged || !run->probe)
                 return;
         probe_progress(run->probe, &run->progress);
-        record->bytes_written = run->progress.bytes_written;
+        record->bytes_written = run->bytes_before + run->progress.bytes_written;
         if (run->window_open)
-                record->elapsed_ns = (run->window_closed ? run->last.mono_ns : clock_ns(CLOCK_MONOTONIC)) -
+                record->elapsed_ns = run->elapsed_before_ns +
+                                     (run->window_closed ? run->last.mono_ns : clock_ns(CLOCK_MONOTONIC)) -
                                      run->first.mono_ns;
 }
 
@@ -148,7 +155,8 @@ static void finish(Run *run)
         run->record->stalled_ns = 0;
         if (!run->record->finished_real_ns)
                 run->record->finished_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        run_judge(run);
+        if (!run->judged)
+                run_judge(run);
         run->record->state = run_state_after(run->end);
         run->ended = true;
 
@@ -244,6 +252,18 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* Of a step, when it is a ramp: its own time, or what is left of the whole. */
+static uint64_t deadline_after_ns(const Run *run)
+{
+        uint64_t duration_ns = run->profile.duration_ns, limit_ns = run->guard.max_duration_ns;
+
+        if (limit_ns)
+                limit_ns = limit_ns > run->elapsed_before_ns ? limit_ns - run->elapsed_before_ns : 1;
+        if (!duration_ns || (limit_ns && limit_ns < duration_ns))
+                return limit_ns;
+        return duration_ns;
+}
+
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Run *run = userdata;
@@ -257,15 +277,6 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
         run_set_end(run, planned ? TEST_COMPLETE : TEST_TIME_LIMIT);
         probe_stop(run->probe);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
-}
-
-static uint64_t deadline_after_ns(const Run *run)
-{
-        uint64_t duration_ns = run->profile.duration_ns, limit_ns = run->guard.max_duration_ns;
-
-        if (!duration_ns || (limit_ns && limit_ns < duration_ns))
-                return limit_ns;
-        return duration_ns;
 }
 
 /* All writers wait: read the counters, let go, watch. */
@@ -283,6 +294,40 @@ static int open_window(Run *run)
         if (r >= 0 && deadline_after_ns(run) > 0)
                 r = arm(run, &run->deadline_timer, run->first.mono_ns + deadline_after_ns(run), on_deadline);
         return r;
+}
+
+/* ---- the steps of a ramp ---- */
+
+static int start_probe(Run *run);
+
+/* Makes room for another window. */
+static void forget_step(Run *run)
+{
+        run->probe = probe_free(run->probe);
+        series_done(&run->ticks);
+        series_done(&run->fine);
+        run->progress = (ProbeProgress){ 0 };
+        run->window_open = run->window_closed = false;
+        run->end_known = false;
+        run->gone = false;
+        run->longest_stall_ns = 0;
+        run->record->finished_real_ns = 0;
+}
+
+/* The writers of a step are gone. Whether those of another one are at work now. */
+static bool next_step(Run *run)
+{
+        if (!ramp_take_step(run)) {
+                ramp_finish(run);
+                return false;
+        }
+        forget_step(run);
+        int r = start_probe(run);
+        if (r >= 0)
+                return true;
+        run->gone = true;
+        run_set_not_started(run, REASON_ABORTED, "the next step could not be set up: %s", strerror(-r));
+        return false;
 }
 
 /* ---- the writers' news ---- */
@@ -329,36 +374,40 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
         close_window(run);
         refresh(run);
         run_set_end_from_outcome(run);
-        finish(run);
+        if (!run->profile.ramp || run->end != TEST_COMPLETE || !next_step(run))
+                finish(run);
         return 0;
 }
 
 /* ---- what the owner does ---- */
 
+/* What the writers are to do now. A test by duration starts a fresh file after count blocks; a step of a ramp
+ * is over then, or when its time is. */
+static ProbePlan make_plan(const Run *run)
+{
+        const Profile *profile = &run->profile;
+        bool endless = profile->duration_ns > 0 && !profile->ramp;
+
+        return (ProbePlan){ .path = run->record->path,
+                            .block_size = profile->block_size,
+                            .count = endless ? UINT64_MAX / profile->block_size
+                                             : ramp_count(profile, run->streams),
+                            .streams = run->streams,
+                            .pattern = profile->pattern,
+                            .min_free_bytes = run->guard.min_free_bytes,
+                            .min_free_ratio = run->guard.min_free_ratio,
+                            .wrap_bytes = endless ? profile->block_size * profile->count : 0 };
+}
+
 static int start_probe(Run *run)
 {
-        const char *names[64];
-        size_t n_names = device_row_names(run->record->device, names, ELEMENTSOF(names));
-        const Profile *profile = &run->profile;
-        uint64_t file_bytes = profile->block_size * profile->count;
+        const ProbePlan plan = make_plan(run);
 
-        int r = sampler_new(&run->sampler, run->procfs, run->sysfs, names, n_names);
-        if (r >= 0)
-                r = series_init(&run->ticks, TICK_CAPACITY);
+        int r = series_init(&run->ticks, TICK_CAPACITY);
         if (r >= 0)
                 r = series_init(&run->fine, FINE_CAPACITY);
-        if (r < 0)
-                return r;
-        r = probe_new(&(ProbePlan){ .path = run->record->path,
-                                    .block_size = profile->block_size,
-                                    .count = profile->duration_ns > 0 ? UINT64_MAX / profile->block_size
-                                                                      : profile->count,
-                                    .streams = profile->streams,
-                                    .pattern = profile->pattern,
-                                    .min_free_bytes = run->guard.min_free_bytes,
-                                    .min_free_ratio = run->guard.min_free_ratio,
-                                    .wrap_bytes = profile->duration_ns > 0 ? file_bytes : 0 },
-                      &run->probe);
+        if (r >= 0)
+                r = probe_new(&plan, &run->probe);
         if (r < 0)
                 return r;
         r = sd_event_add_io(run->event, &run->probe_source, probe_get_fd(run->probe), EPOLLIN, on_probe, run);
@@ -367,6 +416,14 @@ static int start_probe(Run *run)
         /* Before everything else: the window's edges are read when this is dispatched. */
         (void) sd_event_source_set_priority(run->probe_source, SD_EVENT_PRIORITY_IMPORTANT);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
+}
+
+static int start_sampler(Run *run)
+{
+        const char *names[64];
+        size_t n_names = device_row_names(run->record->device, names, ELEMENTSOF(names));
+
+        return sampler_new(&run->sampler, run->procfs, run->sysfs, names, n_names);
 }
 
 void run_start(Run *run, const Device *device, double background_write_mb_per_s)
@@ -396,7 +453,9 @@ void run_start(Run *run, const Device *device, double background_write_mb_per_s)
                                             node->name, node->name);
         }
         if (!run->end_known) {
-                r = start_probe(run);
+                r = start_sampler(run);
+                if (r >= 0)
+                        r = start_probe(run);
                 if (r < 0)
                         run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s",
                                             strerror(-r));

@@ -125,7 +125,7 @@ static void test_defaults(void **state)
         assert_int_equal(config->guard.cooldown_ns, 0);
         assert_int_equal(config->guard.max_duration_ns, 600 * NS_PER_S);
         assert_number(config->guard.min_free_ratio, 0.01);
-        assert_int_equal(config->n_profiles, 4);
+        assert_int_equal(config->n_profiles, 5);
         assert_string_equal(config->profiles[0].name, "procedure");
         assert_true(config->profiles[0].certifying);
         assert_int_equal(profile_bytes(&config->profiles[0]), UINT64_C(10485760000));
@@ -133,6 +133,9 @@ static void test_defaults(void **state)
         assert_false(config_find_profile(config, "quick")->certifying);
         assert_int_equal(config_find_profile(config, "random")->pattern, PATTERN_RANDOM);
         assert_int_equal(config_find_profile(config, "sustained")->duration_ns, 600 * NS_PER_S);
+        assert_true(config_find_profile(config, "ramp")->ramp);
+        assert_int_equal(config_find_profile(config, "ramp")->streams, 64);
+        assert_false(config_find_profile(config, "ramp")->certifying);
         assert_null(config_find_profile(config, "slow"));
         assert_int_equal(config->n_targets, 1);
         assert_string_equal(config_find_target(config, "cache")->path, "/db2/cache");

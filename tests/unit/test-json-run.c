@@ -164,6 +164,16 @@ static RunRecord *random_run(void)
         if (run->has_latency)
                 run->latency = (LatencySummary){ random_number(), random_number(), random_number(),
                                                  random_number(), random_number(), random_number() };
+        run->duration_ns = random() % 2 ? random_u64() % 1000000000000000 : 0;
+        run->ramp = random() % 2;
+        run->n_steps = run->ramp ? (size_t) random() % (RAMP_MAX_STEPS + 1) : 0;
+        for (size_t i = 0; i < run->n_steps; i++)
+                run->steps[i] =
+                        (RampStep){ .streams = (unsigned) random() % (PROBE_MAX_STREAMS + 1),
+                                    .meets_latency = random() % 2,
+                                    .measured = { .wkb_s = random_number(), .w_await = random_number() },
+                                    .app_write_mb_per_s = random_number(),
+                                    .latency = { .p99 = random_number() } };
         if (random() % 4)
                 run->device = random_device();
         return run;
