@@ -168,12 +168,12 @@ static RunRecord *random_run(void)
         run->ramp = random() % 2;
         run->n_steps = run->ramp ? (size_t) random() % (RAMP_MAX_STEPS + 1) : 0;
         for (size_t i = 0; i < run->n_steps; i++)
-                run->steps[i] =
-                        (RampStep){ .streams = (unsigned) random() % (PROBE_MAX_STREAMS + 1),
-                                    .meets_latency = random() % 2,
-                                    .measured = { .wkb_s = random_number(), .w_await = random_number() },
-                                    .app_write_mb_per_s = random_number(),
-                                    .latency = { .p99 = random_number() } };
+                run->steps[i] = (RampStep){ .streams = (unsigned) random() % (PROBE_MAX_STREAMS + 1),
+                                            .meets_latency = random() % 2,
+                                            .measured = { .wkb_s = (double) (random() % 1000000),
+                                                          .w_await = random_number() },
+                                            .app_write_mb_per_s = random_number(),
+                                            .latency = { .p99 = random_number() } };
         if (random() % 4)
                 run->device = random_device();
         return run;
