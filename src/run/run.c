@@ -390,7 +390,7 @@ static ProbePlan make_plan(const Run *run)
 
         return (ProbePlan){ .path = run->record->path,
                             .block_size = profile->block_size,
-                            .count = endless ? UINT64_MAX / profile->block_size
+                            .count = endless ? INT64_MAX / profile->block_size
                                              : ramp_count(profile, run->streams),
                             .streams = run->streams,
                             .pattern = profile->pattern,

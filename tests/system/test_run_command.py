@@ -85,6 +85,20 @@ def test_json_is_one_document_and_progress_is_elsewhere(tierprobe, disk):
 
 
 @pytest.mark.disk
+def test_a_test_by_duration_ends_with_its_time(tierprobe, folder, disk):
+    """Its file starts anew again and again, and the time is no limit that cut it short."""
+    it = disk(programmable=False, size="600M")
+    (folder / "config").write_text("[profile timed]\nblock_size = 1M\ncount = 100\nduration = 2s\n")
+    done = tierprobe("run", it.path, "--config", folder / "config", "--profile", "timed", "--write-mb-per-s", 50,
+                     "--pass-ratio", 0, "--json")
+    run = json.loads(done.stdout)
+    assert run["verdict"] == "pass" and run["reasons"] == [] and not run["certifying"], run
+    assert 2 <= run["elapsed_s"] < 4 and run["progress"] == 1
+    assert run["bytes_written"] > 2 * 100 << 20
+    assert it.nothing_left() is None
+
+
+@pytest.mark.disk
 def test_progress_bar_on_a_terminal(disk):
     it = disk(rate=30 * MB)
     master, slave = pty.openpty()
