@@ -80,6 +80,10 @@ int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t
  * own move down by one. 0, -ENOENT, -EINVAL, or another errno. */
 int run_store_set_aside(RunStore *store, const char *id);
 
+/* Removes a document for good. 0, -ENOENT, -EINVAL, or the errno of the removal: then it is out of the list
+ * all the same, and met again at the next start. */
+int run_store_remove(RunStore *store, const char *id);
+
 /* The ids kept, newest (greatest) first; NULL past the end. */
 size_t run_store_count(const RunStore *store);
 const char *run_store_id(const RunStore *store, size_t index);

@@ -53,6 +53,10 @@ void run_refuse(Run *run, ReasonCode reason, const char *detail);
  */
 void run_abort(Run *run, const char *detail);
 
+/* Ends it as aborted here and now, whatever the writers do: they are killed, and `gone` follows `ended` when
+ * the kernel lets go of them. For owners that cannot wait. */
+void run_cut(Run *run, const char *detail);
+
 /* Hands in a regular sample of the device taken by the owner: the intervals that are judged. */
 void run_tick(Run *run, const Snapshot *snapshot);
 

@@ -59,6 +59,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         for (size_t i = 0; i < manager->n_targets; i++)
                 target_tick(manager->targets[i]);
         manager->generation++;
+        timetable_follow_clock(manager);
+        (void) probe_reap_abandoned();
 
         /* Absolute times: what one tick is late, the next does not inherit. */
         manager->next_tick_ns += interval_ns;
@@ -147,6 +149,15 @@ static Target *take_target(Target **targets, size_t n, const TargetConfig *confi
         return NULL;
 }
 
+static bool stays(const Target *target, const Config *config)
+{
+        for (size_t i = 0; i < config->n_targets; i++)
+                if (strcmp(target->config->name, config->targets[i].name) == 0 &&
+                    strcmp(target->config->path, config->targets[i].path) == 0)
+                        return true;
+        return false;
+}
+
 static bool same_listeners(const Config *a, const Config *b)
 {
         if (a->n_listen != b->n_listen)
@@ -167,6 +178,9 @@ static void apply(Manager *manager, Config *config)
 
         if (!same_listeners(before, config))
                 log_warning("[http] listen has changed: restart tierprobed to listen on the new addresses");
+        for (size_t i = 0; i < n_old; i++)
+                if (!stays(manager->targets[i], config))
+                        runs_drop_target(manager->targets[i]);
         memcpy(old, manager->targets, sizeof old);
         manager->config = config;
         manager->n_targets = 0;
@@ -208,6 +222,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 
         (void) source;
         (void) info;
+        if (manager->stopping)
+                return 0;
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
         int r = config_load(&manager->options, &config, &error);
         if (r >= 0)
@@ -266,7 +282,7 @@ static int open_state(Manager *manager, const char *state_dir)
                           state_dir);
                 return r;
         }
-        int r = run_store_open(&manager->store, manager->state_fd, "runs", MAX_KEPT_RUNS);
+        int r = run_store_open(&manager->store, manager->state_fd, "runs", MAX_STORED_RUNS);
         if (r < 0)
                 log_error("%s/runs: past runs cannot be kept: %s", state_dir, strerror(-r));
         return r;
@@ -288,6 +304,7 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
         manager->roots = *roots;
         manager->started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         manager->started_ns = clock_ns(CLOCK_MONOTONIC);
+        manager->clock_offset_ns = manager->started_real_ns - (int64_t) clock_ns(CLOCK_BOOTTIME);
         manager->lateness = calloc(1, sizeof *manager->lateness);
         if (!manager->lateness)
                 return -ENOMEM;
@@ -319,6 +336,7 @@ Manager *manager_free(Manager *manager)
         if (!manager)
                 return NULL;
         http_server_free(manager->http);
+        runs_free(manager);
         for (size_t i = 0; i < manager->n_targets; i++)
                 target_free(manager->targets[i]);
         for (size_t i = 0; i < manager->n_past; i++)

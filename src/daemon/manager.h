@@ -15,6 +15,8 @@
 #include "tierprobe/service.h"
 
 #define MAX_KEPT_RUNS 100
+/* At the start the documents of runs that were under way are there as well. */
+#define MAX_STORED_RUNS (MAX_KEPT_RUNS + CONFIG_MAX_TARGETS)
 
 typedef struct Manager Manager;
 
@@ -25,7 +27,8 @@ typedef struct Target {
         /* What a child last saw of the path, and the device that follows from it. */
         PathInspection *inspection;
         sd_event_source *inspection_source, *inspection_timer;
-        bool inspect_again; /* asked for while one is under way, which may have looked too early */
+        bool inspect_failed; /* no child could be started; said once */
+        bool inspect_again;  /* asked for while one is under way, which may have looked too early */
         PathFacts facts;
         bool facts_known;
         uint64_t inspected_ns; /* MONOTONIC */
@@ -63,7 +66,7 @@ typedef struct PastRun {
 typedef struct Lingering {
         Run *run;
         Device *device;
-        Target *target;
+        Target *target; /* NULL: it has left the configuration */
 } Lingering;
 
 struct Manager {
@@ -77,8 +80,9 @@ struct Manager {
 
         Target *targets[CONFIG_MAX_TARGETS];
         size_t n_targets;
-        PastRun past[MAX_KEPT_RUNS]; /* newest first */
+        PastRun past[MAX_STORED_RUNS]; /* newest first */
         size_t n_past;
+        bool past_listed; /* what was kept before this start is in the list */
         Lingering lingering[CONFIG_MAX_TARGETS];
         size_t n_lingering;
 
@@ -86,6 +90,7 @@ struct Manager {
         int mounts_fd;
         uint64_t next_tick_ns;
         uint64_t samples_missed;
+        int64_t clock_offset_ns; /* REALTIME less BOOTTIME when the timetable was made */
         Histogram *lateness;
 
         HttpServer *http;
@@ -145,13 +150,20 @@ bool runs_active(const Manager *manager); /* a writer may still be at work */
 /* Starts what waits and may start now. */
 void runs_dispatch(Manager *manager);
 
-/* Ends what the target has under way, without a verdict: it goes. */
+/* Ends what the target has under way as aborted, at once: it leaves the configuration. */
 void runs_drop_target(Target *target);
+
+/* Frees what is under way and lingers, without a word: the daemon ends. */
+void runs_free(Manager *manager);
 const RunRecord *runs_past_record(Manager *manager, size_t index);
 
 /* ---- timetable.c: runs that start by themselves ---- */
 
 void timetable_plan(Target *target);
+
+/* Plans anew after the clock was set: timers are set for a span from then, as a clock step must not fire
+ * them. */
+void timetable_follow_clock(Manager *manager);
 
 /* ---- trim.c ---- */
 

@@ -36,30 +36,6 @@ static void drop_evidence(RunRecord *record)
         record->n_samples = 0;
 }
 
-static int load_record(Manager *manager, const char *id, RunRecord **ret)
-{
-        _cleanup_free_ char *text = NULL;
-        size_t size = 0;
-        char error[256] = "";
-
-        int r = run_store_get(manager->store, id, &text, &size);
-        if (r >= 0)
-                r = run_record_from_json(text, size, ret, error, sizeof error);
-        if (r >= 0 && strcmp((*ret)->id, id) != 0) {
-                *ret = run_record_free(*ret);
-                (void) snprintf(error, sizeof error, "it holds another run's id");
-                r = -EINVAL;
-        }
-        if (r == -EINVAL) {
-                log_warning("the kept run %s is damaged and set aside: %s", id, error);
-                (void) run_store_set_aside(manager->store, id);
-        }
-        if (r < 0)
-                return r;
-        drop_evidence(*ret);
-        return 0;
-}
-
 /* A run that was under way when the last daemon died is over, and was not judged. */
 static void close_interrupted(Manager *manager, RunRecord *record)
 {
@@ -75,6 +51,35 @@ static void close_interrupted(Manager *manager, RunRecord *record)
                         record->started_real_ns ? record->started_real_ns : record->queued_real_ns;
         keep(manager, record, false);
         journal_run_ended(record);
+}
+
+static int load_record(Manager *manager, const char *id, RunRecord **ret)
+{
+        _cleanup_free_ char *text = NULL;
+        _cleanup_(run_record_freep) RunRecord *record = NULL;
+        size_t size = 0;
+        char error[256] = "";
+
+        int r = run_store_get(manager->store, id, &text, &size);
+        if (r >= 0)
+                r = run_record_from_json(text, size, &record, error, sizeof error);
+        if (r >= 0 && strcmp(record->id, id) != 0) {
+                (void) snprintf(error, sizeof error, "it holds another run's id");
+                r = -EINVAL;
+        }
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                log_warning("the kept run %s cannot be read and is set aside: %s", id,
+                            *error ? error : strerror(-r));
+                (void) run_store_set_aside(manager->store, id);
+                return r;
+        }
+        drop_evidence(record);
+        /* Runs under way are not in the list that this one is loaded for. */
+        close_interrupted(manager, record);
+        *ret = TAKE_PTR(record);
+        return 0;
 }
 
 const RunRecord *runs_past_record(Manager *manager, size_t index)
@@ -98,38 +103,10 @@ static Target *find_target(Manager *manager, const char *name)
         return NULL;
 }
 
-/* Finds every target's last run; reads on through the last day for the write budget, and no further. */
-int runs_load(Manager *manager)
+/* A run's verdict is one on the path it was made on: a target that has moved was never judged. */
+static bool is_of_target(const RunRecord *record, const Target *target)
 {
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        size_t unknown = 0;
-
-        for (size_t i = 0; i < manager->n_targets; i++)
-                unknown += manager->targets[i]->last_run == NULL;
-        if (manager->n_past == 0) {
-                size_t n = run_store_count(manager->store);
-
-                manager->n_past = n > MAX_KEPT_RUNS ? MAX_KEPT_RUNS : n;
-                for (size_t i = 0; i < manager->n_past; i++)
-                        (void) snprintf(manager->past[i].id, RUN_ID_SIZE, "%s",
-                                        run_store_id(manager->store, i));
-        }
-        for (size_t i = 0; i < manager->n_past; i++) {
-                const RunRecord *record = runs_past_record(manager, i);
-                if (!record)
-                        break;
-                close_interrupted(manager, manager->past[i].record);
-                Target *target = find_target(manager, record->target);
-                if (target && !target->last_run) {
-                        target->last_run = record;
-                        unknown--;
-                }
-                if (target && !target->home && record->device && record->device->mount_point)
-                        target_set_home(target, record->device->mount_point);
-                if (unknown == 0 && now_ns - record->queued_real_ns > (int64_t) DAY_NS)
-                        break;
-        }
-        return 0;
+        return target && strcmp(record->path, target->config->path) == 0;
 }
 
 static bool is_some_last_run(const Manager *manager, const RunRecord *record)
@@ -147,15 +124,57 @@ static void forget_oldest(Manager *manager)
 
         while (index > 0 && is_some_last_run(manager, manager->past[index].record))
                 index--;
+        (void) run_store_remove(manager->store, manager->past[index].id);
         run_record_free(manager->past[index].record);
         memmove(manager->past + index, manager->past + index + 1,
                 (manager->n_past - index - 1) * sizeof *manager->past);
         manager->n_past--;
 }
 
+static void list_past(Manager *manager)
+{
+        size_t n = run_store_count(manager->store);
+
+        manager->past_listed = true;
+        manager->n_past = n > MAX_STORED_RUNS ? MAX_STORED_RUNS : n;
+        for (size_t i = 0; i < manager->n_past; i++)
+                (void) snprintf(manager->past[i].id, RUN_ID_SIZE, "%s", run_store_id(manager->store, i));
+}
+
+/* Finds every target's last run; reads on through the last day for the write budget, and no further. */
+int runs_load(Manager *manager)
+{
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        size_t unknown = 0;
+
+        for (size_t i = 0; i < manager->n_targets; i++)
+                unknown += manager->targets[i]->last_run == NULL;
+        if (!manager->past_listed)
+                list_past(manager);
+        for (size_t i = 0; i < manager->n_past; i++) {
+                const RunRecord *record = runs_past_record(manager, i);
+                if (!record)
+                        break;
+                Target *target = find_target(manager, record->target);
+                if (is_of_target(record, target)) {
+                        if (!target->last_run) {
+                                target->last_run = record;
+                                unknown--;
+                        }
+                        if (!target->home && record->device && record->device->mount_point)
+                                target_set_home(target, record->device->mount_point);
+                }
+                if (unknown == 0 && record->queued_real_ns < now_ns - (int64_t) DAY_NS)
+                        break;
+        }
+        while (manager->n_past > MAX_KEPT_RUNS)
+                forget_oldest(manager);
+        return 0;
+}
+
 static void remember(Manager *manager, RunRecord *record)
 {
-        if (manager->n_past == MAX_KEPT_RUNS)
+        if (manager->n_past >= MAX_KEPT_RUNS)
                 forget_oldest(manager);
         memmove(manager->past + 1, manager->past, manager->n_past * sizeof *manager->past);
         manager->n_past++;
@@ -215,44 +234,55 @@ bool runs_active(const Manager *manager)
 
 /* ---- a run's events ---- */
 
+static Target *find_by_run(Manager *manager, const Run *run)
+{
+        for (size_t i = 0; i < manager->n_targets; i++)
+                if (manager->targets[i]->run == run)
+                        return manager->targets[i];
+        return NULL; /* cannot be: a run is its target's until it has ended */
+}
+
 static void on_changed(Run *run, void *userdata)
 {
-        Target *target = userdata;
+        Manager *manager = userdata;
+        Target *target = find_by_run(manager, run);
         const RunRecord *record = run_record(run);
 
-        if (record->stalled_ns > 0 && !target->run_stall_said) {
+        if (target && record->stalled_ns > 0 && !target->run_stall_said) {
                 journal_run_stalled(record);
                 target->run_stall_said = true;
         }
-        manager_changed(target->manager);
+        manager_changed(manager);
 }
 
 static void on_ended(Run *run, void *userdata)
 {
-        Target *target = userdata;
-        Manager *manager = target->manager;
+        Manager *manager = userdata;
+        Target *target = find_by_run(manager, run);
         const Device *device = run_record(run)->device;
         RunRecord *record = run_take_record(run);
 
-        if (!run_is_gone(run) && manager->n_lingering < CONFIG_MAX_TARGETS) {
+        if (!run_is_gone(run) && manager->n_lingering < ELEMENTSOF(manager->lingering)) {
                 Lingering *lingering = &manager->lingering[manager->n_lingering++];
 
                 *lingering = (Lingering){ .run = run, .target = target };
                 if (device)
                         (void) device_copy(device, &lingering->device);
         }
-        target->run = NULL;
-        target->run_ready = false;
-        target->runs_ended[record->judgement.verdict]++;
-        target->test_written_bytes += record->bytes_written;
         journal_run_ended(record);
         keep(manager, record, true);
         drop_evidence(record);
         remember(manager, record);
-        target->last_run = record;
-        timetable_plan(target);
+        if (target) {
+                target->run = NULL;
+                target->run_ready = false;
+                target->runs_ended[record->judgement.verdict]++;
+                target->test_written_bytes += record->bytes_written;
+                target->last_run = record;
+                timetable_plan(target);
+        }
         manager_changed(manager);
-        if (!manager->stopping)
+        if (target && !manager->stopping)
                 target_inspect(target); /* its free space has changed */
 }
 
@@ -264,17 +294,18 @@ static void forget_lingering(Manager *manager, size_t index)
 
 static void on_gone(Run *run, void *userdata)
 {
-        Target *target = userdata;
-        Manager *manager = target->manager;
+        Manager *manager = userdata;
 
         for (size_t i = 0; i < manager->n_lingering; i++)
                 if (manager->lingering[i].run == run) {
+                        Target *target = manager->lingering[i].target;
+
                         forget_lingering(manager, i);
+                        if (target && !manager->stopping)
+                                target_inspect(target); /* only now is its space free again */
                         break;
                 }
         run_free(run);
-        if (!manager->stopping)
-                target_inspect(target); /* only now is its space free again */
         runs_dispatch(manager);
 }
 
@@ -287,7 +318,7 @@ static uint64_t written_last_day(Manager *manager, const Target *target, int64_t
         for (size_t i = 0; i < manager->n_past; i++) {
                 const RunRecord *record = runs_past_record(manager, i);
 
-                if (!record || now_ns - record->queued_real_ns > (int64_t) DAY_NS)
+                if (!record || record->queued_real_ns < now_ns - (int64_t) DAY_NS)
                         break;
                 if (strcmp(record->target, target->config->name) == 0)
                         bytes += record->bytes_written;
@@ -400,11 +431,17 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
                                 ret->run_id);
                 return 0;
         }
+        if (manager->stopping) {
+                ret->result = START_REFUSED;
+                ret->reason = REASON_ABORTED;
+                (void) snprintf(ret->detail, sizeof ret->detail, "tierprobed is being stopped");
+                return 0;
+        }
         if (!guards_allow(target, profile, ret))
                 return 0;
 
         const RunEvents events = {
-                .userdata = target, .changed = on_changed, .ended = on_ended, .gone = on_gone
+                .userdata = manager, .changed = on_changed, .ended = on_ended, .gone = on_gone
         };
         int r = run_new(&target->run, manager->event,
                         &(RunRequest){ .target = target->config->name,
@@ -516,10 +553,20 @@ void runs_drop_target(Target *target)
 {
         Manager *manager = target->manager;
 
-        target->run = run_free(target->run);
-        for (size_t i = manager->n_lingering; i-- > 0;)
-                if (manager->lingering[i].target == target) {
-                        run_free(manager->lingering[i].run);
-                        forget_lingering(manager, i);
-                }
+        if (target->run)
+                run_cut(target->run,
+                        "its target was taken out of the configuration, or moved to another path");
+        for (size_t i = 0; i < manager->n_lingering; i++)
+                if (manager->lingering[i].target == target)
+                        manager->lingering[i].target = NULL;
+}
+
+void runs_free(Manager *manager)
+{
+        for (size_t i = 0; i < manager->n_targets; i++)
+                manager->targets[i]->run = run_free(manager->targets[i]->run);
+        while (manager->n_lingering > 0) {
+                run_free(manager->lingering[0].run);
+                forget_lingering(manager, 0);
+        }
 }

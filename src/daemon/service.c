@@ -14,7 +14,12 @@ bool target_is_stale(const Target *target, int64_t now_real_ns)
 
         if (!target->last_run)
                 return false;
-        return now_real_ns - target->last_run->finished_real_ns > (int64_t) schedule_stale_after_ns(rules);
+        int64_t finished_ns = target->last_run->finished_real_ns;
+        /* One from the future is of unknown age: the clock was wrong then, or is now. A small step back must
+         * not spoil a good verdict, though. */
+        uint64_t age_ns = now_real_ns > finished_ns ? (uint64_t) now_real_ns - (uint64_t) finished_ns
+                                                    : (uint64_t) finished_ns - (uint64_t) now_real_ns;
+        return age_ns > schedule_stale_after_ns(rules);
 }
 
 static Verdict target_verdict(const Target *target)
@@ -63,7 +68,7 @@ static int get_target(void *userdata, size_t index, TargetView *ret)
                 .state = current ? current->state : RUN_FINISHED,
                 .verdict = target_verdict(target),
                 .reasons = last ? &last->judgement.reasons : &target->device_reasons,
-                .age_s = last ? (double) (now_ns - last->finished_real_ns) / 1e9 : NAN,
+                .age_s = last ? ((double) now_ns - (double) last->finished_real_ns) / 1e9 : NAN,
                 .stale = target_is_stale(target, now_ns),
                 .next_run_real_ns = target->next_run_real_ns,
                 .device = target->device,

@@ -36,7 +36,7 @@ void target_reopen_ring(Target *target)
 {
         target->ring = ring_free(target->ring);
         int r = open_ring(target);
-        if (r < 0)
+        if (r < 0 && !target->ring_failed)
                 log_error("target %s: samples cannot be kept: %s", target->config->name, strerror(-r));
         target->ring_failed = r < 0;
 }
@@ -61,12 +61,7 @@ int target_new(Manager *manager, const TargetConfig *config, Target **ret)
         target->config = config;
         target->next_run_real_ns = SCHEDULE_NEVER;
         target->sample_gap = GAP_FIRST;
-        int r = open_ring(target);
-        if (r < 0) {
-                log_error("target %s: cannot keep samples in the state directory: %s", config->name,
-                          strerror(-r));
-                return r;
-        }
+        target_reopen_ring(target); /* the disk is tested and judged without history, too */
         *ret = TAKE_PTR(target);
         return 0;
 }
@@ -83,7 +78,6 @@ Target *target_free(Target *target)
         if (!target)
                 return NULL;
         inspection_done(target);
-        runs_drop_target(target);
         target->schedule_timer = sd_event_source_disable_unref(target->schedule_timer);
         sampler_free(target->sampler);
         ring_free(target->ring);
@@ -247,6 +241,8 @@ void target_take_facts(Target *target, const PathFacts *facts)
 static void inspection_answered(Target *target, const PathFacts *facts)
 {
         inspection_done(target);
+        if (!target->ring)
+                target_reopen_ring(target); /* the state directory may be well again */
         target_take_facts(target, facts);
         if (target->inspect_again) {
                 target_inspect(target);
@@ -301,17 +297,25 @@ void target_inspect(Target *target)
                                                INSPECTION_TIMEOUT_NS / NS_PER_US, 0, on_inspection_timeout,
                                                target);
         if (r < 0) {
-                log_error("target %s: cannot look at its path: %s", target->config->name, strerror(-r));
+                if (!target->inspect_failed)
+                        log_error("target %s: cannot look at its path: %s", target->config->name,
+                                  strerror(-r));
                 inspection_done(target);
+                target->inspected_ns = clock_ns(CLOCK_MONOTONIC); /* not again with every sample */
         }
+        target->inspect_failed = r < 0;
 }
 
 /* ---- samples ---- */
 
-static void keep_sample(Target *target)
+static void keep_sample(Target *target, uint64_t previous_seq)
 {
-        int r = target->ring ? ring_append(target->ring, &target->sample) : -EBADF;
+        int r = -EBADF;
 
+        if (target->ring)
+                r = ring_append(target->ring, &target->sample);
+        else
+                target->sample.seq = previous_seq + 1; /* it is a sample all the same */
         if (r < 0 && !target->ring_failed)
                 log_error("target %s: samples cannot be kept: %s", target->config->name, strerror(-r));
         if (r >= 0 && target->ring_failed)
@@ -345,5 +349,5 @@ void target_tick(Target *target)
                 delta_compute(first ? NULL : &previous.snapshot, &sample->snapshot, &target->sample_delta);
         if (target->sample_gap != GAP_NONE && target->sample_gap != GAP_FIRST)
                 target->gaps[target->sample_gap]++;
-        keep_sample(target);
+        keep_sample(target, previous.seq);
 }

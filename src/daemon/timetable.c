@@ -7,6 +7,9 @@
 
 #include <string.h>
 
+/* Slewing and leap seconds stay below; whoever sets a clock means more. */
+#define CLOCK_STEP_NS (2 * (int64_t) NS_PER_S)
+
 /* A run that a guard has refused is tried again after so long, if the guard does not know better. */
 #define RETRY_NS (600 * NS_PER_S)
 
@@ -74,4 +77,18 @@ void timetable_plan(Target *target)
         uint64_t seed = schedule_seed(target->config->name, (uint64_t) last_ns);
 
         plan_at(target, schedule_next(&manager->config->schedule, last_ns, now_ns, seed), now_ns);
+}
+
+void timetable_follow_clock(Manager *manager)
+{
+        int64_t offset_ns = (int64_t) clock_ns(CLOCK_REALTIME) - (int64_t) clock_ns(CLOCK_BOOTTIME);
+        int64_t step_ns = offset_ns - manager->clock_offset_ns;
+
+        if (step_ns > -CLOCK_STEP_NS && step_ns < CLOCK_STEP_NS)
+                return;
+        manager->clock_offset_ns = offset_ns;
+        log_info("the clock was set by %.0f s: runs are planned anew", (double) step_ns / 1e9);
+        for (size_t i = 0; i < manager->n_targets; i++)
+                timetable_plan(manager->targets[i]);
+        manager_changed(manager);
 }

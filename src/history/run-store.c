@@ -277,6 +277,21 @@ int run_store_set_aside(RunStore *store, const char *id)
         return 0;
 }
 
+int run_store_remove(RunStore *store, const char *id)
+{
+        FileName name;
+        bool found = false;
+
+        if (!id_is_valid(id))
+                return -EINVAL;
+        size_t place = find_place(store, id, &found);
+        if (!found)
+                return -ENOENT;
+        take_out(store, place);
+        file_name(name, id, SUFFIX);
+        return unlinkat(store->fd, name, 0) < 0 ? -errno : 0;
+}
+
 size_t run_store_count(const RunStore *store)
 {
         return store->n_ids;

@@ -69,6 +69,16 @@ static enum MHD_Result reply_no_run(Request *request)
         return reply_problem(request, &problem);
 }
 
+/* Whether a kept document is what it should be: other hands may have been in the state directory. */
+static bool is_run(const char *text, size_t size, const char *id)
+{
+        _cleanup_(run_record_freep) RunRecord *record = NULL;
+        char error[128];
+
+        return run_record_from_json(text, size, &record, error, sizeof error) >= 0 &&
+               strcmp(record->id, id) == 0;
+}
+
 /* The run as a document of its own: the kept one, which has all the evidence, else what is known of it. */
 static enum MHD_Result reply_run(Request *request, unsigned status, const char *id)
 {
@@ -80,8 +90,11 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
 
         bool known = service->find_run(service->userdata, id, &run) == 0;
         connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
-        if (store && (!known || run_state_ended(run->state)) && run_store_get(store, id, &kept, &size) == 0)
-                return reply_text(request, status, kept, size, CACHE_NEVER, NULL);
+        if (store && (!known || run_state_ended(run->state)) && run_store_get(store, id, &kept, &size) == 0) {
+                if (is_run(kept, size, id))
+                        return reply_text(request, status, kept, size, CACHE_NEVER, NULL);
+                free(kept);
+        }
         if (!known)
                 return reply_no_run(request);
         return reply_json(request, status, json_run(run, true), CACHE_NEVER, NULL);

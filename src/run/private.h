@@ -42,6 +42,7 @@ struct Run {
         ReasonCode start_reason;
         char detail[256]; /* of the end: why it could not start, or who aborted */
         ProbeProgress progress;
+        bool aborting; /* the time of grace runs: another abort does not begin it anew */
         bool ended, gone;
 };
 

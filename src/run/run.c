@@ -244,8 +244,8 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
         if (!run->window_closed)
                 run_set_not_started(run, REASON_STALLED,
                                     "the test file could not be made: %s does not answer", run->record->path);
-        if (run->progress.state < PROBE_CLOSING)
-                probe_kill(run->probe);
+        /* Also one that should be closing: it may have been stopped by a signal. */
+        probe_kill(run->probe);
         if (!run->end_known)
                 run_set_end_from_outcome(run);
         finish(run);
@@ -351,8 +351,10 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
                         run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s",
                                             strerror(-r));
                         probe_kill(run->probe);
-                } else
-                        run->events.changed(run, run->events.userdata);
+                        return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS,
+                                   on_grace_over);
+                }
+                run->events.changed(run, run->events.userdata);
                 return 0;
         case PROBE_DONE:
                 close_window(run);
@@ -480,8 +482,9 @@ void run_refuse(Run *run, ReasonCode reason, const char *detail)
 
 void run_abort(Run *run, const char *detail)
 {
-        if (run->ended)
+        if (run->ended || run->aborting)
                 return;
+        run->aborting = true;
         if (!run->end_known)
                 (void) snprintf(run->detail, sizeof run->detail, "%s", detail);
         run_set_end(run, TEST_ABORTED);
@@ -492,6 +495,18 @@ void run_abort(Run *run, const char *detail)
         close_window(run);
         probe_kill(run->probe);
         (void) arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
+}
+
+void run_cut(Run *run, const char *detail)
+{
+        bool unstarted = !run->probe;
+
+        run_abort(run, detail);
+        /* Without writers that was the end, and the run may be freed. */
+        if (!unstarted && !run->ended) {
+                source_free(&run->grace_timer);
+                finish(run);
+        }
 }
 
 void run_tick(Run *run, const Snapshot *snapshot)

@@ -154,6 +154,29 @@ static void test_oldest_go_first(void **state)
         assert_false(exists("runs/1.json"));
 }
 
+static void test_remove(void **state)
+{
+        (void) state;
+        RunStore *store = open_store(10);
+        put(store, "1", "one");
+        put(store, "2", "two");
+        put(store, "3", "three");
+        assert_int_equal(run_store_remove(store, "../1"), -EINVAL);
+        assert_int_equal(run_store_remove(store, "4"), -ENOENT);
+        assert_int_equal(run_store_remove(store, "2"), 0);
+        assert_int_equal(run_store_remove(store, "2"), -ENOENT);
+        assert_false(exists("runs/2.json"));
+        assert_int_equal(unlinkat(dir_fd, "runs/1.json", 0), 0); /* taken away under us */
+        assert_int_equal(run_store_remove(store, "1"), -ENOENT);
+        assert_int_equal(run_store_count(store), 1);
+        assert_string_equal(run_store_id(store, 0), "3");
+        run_store_free(store);
+        store = open_store(10);
+        assert_int_equal(run_store_count(store), 1);
+        assert_text(store, "3", "three");
+        run_store_free(store);
+}
+
 static void test_set_aside(void **state)
 {
         char *text = NULL;
@@ -301,9 +324,9 @@ static void test_random(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test_case(test_put_get),   test_case(test_bounds),         test_case(test_oldest_go_first),
-                test_case(test_set_aside), test_case(test_strange_folder), test_case(test_full_disk),
-                test_case(test_random),
+                test_case(test_put_get),   test_case(test_bounds),    test_case(test_oldest_go_first),
+                test_case(test_remove),    test_case(test_set_aside), test_case(test_strange_folder),
+                test_case(test_full_disk), test_case(test_random),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
