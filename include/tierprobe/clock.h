@@ -9,6 +9,7 @@
 #define NS_PER_US UINT64_C(1000)
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_DAY (24 * 3600 * NS_PER_S)
 
 #define RFC3339_SIZE 32
 

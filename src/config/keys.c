@@ -16,10 +16,8 @@ const char *const section_names[_SECTION_MAX] = {
         [SECTION_TARGET] = "target",
 };
 
-#define DAY_NS (24 * 3600 * NS_PER_S)
-
 /* Ten years: far beyond any sense, and far from where nanoseconds overflow. */
-#define LONGEST_NS (3650 * DAY_NS)
+#define LONGEST_NS (3650 * NS_PER_DAY)
 
 const Key keys[] = {
         { SECTION_HTTP, KEY_LISTEN, "listen", .right = "ADDR:PORT, [ADDR]:PORT or unix:/path" },
@@ -35,7 +33,7 @@ const Key keys[] = {
         { SECTION_SAMPLING, KEY_DURATION, "interval", offsetof(Config, sample_interval_ns),
           .min = 100 * NS_PER_MS, .max = 60 * NS_PER_S, .right = "a duration from 100ms to 1m, such as 1s" },
         { SECTION_SAMPLING, KEY_DURATION, "history", offsetof(Config, history_ns), .min = 60 * NS_PER_S,
-          .max = 31 * DAY_NS, .right = "a duration from 1m to 31d, such as 1d" },
+          .max = 31 * NS_PER_DAY, .right = "a duration from 1m to 31d, such as 1d" },
 
         { SECTION_LIMITS, KEY_NUMBER, "write_mb_per_s", offsetof(Config, limits.write_mb_per_s), .low = 0.001,
           .high = 1e6, .right = "a number of MB/s from 0.001 to 1000000, such as 600" },
@@ -62,7 +60,7 @@ const Key keys[] = {
         { SECTION_GUARD, KEY_NUMBER, "max_foreign_mb_per_s", offsetof(Config, guard.max_foreign_mb_per_s),
           .low = 0, .high = 1e6, .unset = "none", .right = "a number of MB/s from 0 to 1000000, or none" },
         { SECTION_GUARD, KEY_DURATION, "max_duration", offsetof(Config, guard.max_duration_ns),
-          .min = NS_PER_S, .max = 31 * DAY_NS, .right = "a duration from 1s to 31d, such as 10m" },
+          .min = NS_PER_S, .max = 31 * NS_PER_DAY, .right = "a duration from 1s to 31d, such as 10m" },
 
         { SECTION_PROFILE, KEY_SIZE, "block_size", offsetof(Profile, block_size), .min = PROBE_BLOCK_MIN,
           .max = PROBE_BLOCK_MAX, .multiple = PROBE_BLOCK_MIN,
@@ -73,7 +71,7 @@ const Key keys[] = {
           .max = PROBE_MAX_STREAMS, .right = "a number of writers from 1 to 128" },
         { SECTION_PROFILE, KEY_PATTERN, "pattern", offsetof(Profile, pattern), .right = "zero or random" },
         { SECTION_PROFILE, KEY_DURATION, "duration", offsetof(Profile, duration_ns), .min = NS_PER_S,
-          .max = 31 * DAY_NS, .unset = "none",
+          .max = 31 * NS_PER_DAY, .unset = "none",
           .right = "a duration from 1s to 31d, such as 10m, or none: count blocks" },
 
         { SECTION_PROFILE, KEY_BOOL, "ramp", offsetof(Profile, ramp),

@@ -20,7 +20,6 @@
 #define TICK_ACCURACY_US 1 /* 0 would mean 250 ms; nothing here is worth waiting for together */
 #define TRIM_AFTER_US (3 * 1000 * 1000)
 #define START_INSPECTION_NS (5 * NS_PER_S)
-#define RELOAD_INSPECTION_NS NS_PER_S
 
 /* ---- readers and the service manager ---- */
 
@@ -74,7 +73,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int start_ticking(Manager *manager)
+int manager_start_ticking(Manager *manager)
 {
         manager->tick_timer = sd_event_source_disable_unref(manager->tick_timer);
         manager->next_tick_ns = clock_ns(CLOCK_MONOTONIC);
@@ -127,7 +126,7 @@ static void inspect_now(Target *target)
         target_take_facts(target, &facts);
 }
 
-static int add_target(Manager *manager, const TargetConfig *config)
+int manager_add_target(Manager *manager, const TargetConfig *config)
 {
         Target *target = NULL;
 
@@ -135,108 +134,6 @@ static int add_target(Manager *manager, const TargetConfig *config)
         if (r < 0)
                 return r;
         manager->targets[manager->n_targets++] = target;
-        return 0;
-}
-
-/* ---- reload ---- */
-
-static Target *take_target(Target **targets, size_t n, const TargetConfig *config)
-{
-        for (size_t i = 0; i < n; i++)
-                if (targets[i] && strcmp(targets[i]->config->name, config->name) == 0 &&
-                    strcmp(targets[i]->config->path, config->path) == 0)
-                        return TAKE_PTR(targets[i]);
-        return NULL;
-}
-
-static bool stays(const Target *target, const Config *config)
-{
-        for (size_t i = 0; i < config->n_targets; i++)
-                if (strcmp(target->config->name, config->targets[i].name) == 0 &&
-                    strcmp(target->config->path, config->targets[i].path) == 0)
-                        return true;
-        return false;
-}
-
-static bool same_listeners(const Config *a, const Config *b)
-{
-        if (a->n_listen != b->n_listen)
-                return false;
-        for (size_t i = 0; i < a->n_listen; i++)
-                if (strcmp(a->listen[i], b->listen[i]) != 0)
-                        return false;
-        return true;
-}
-
-/* Puts CONFIG in force; targets that stay keep their samples, runs and device. */
-static void apply(Manager *manager, Config *config)
-{
-        Config *before = manager->config;
-        Target *old[CONFIG_MAX_TARGETS];
-        size_t n_old = manager->n_targets;
-        bool rings_differ = config_ring_capacity(before) != config_ring_capacity(config);
-
-        if (!same_listeners(before, config))
-                log_warning("[http] listen has changed: restart tierprobed to listen on the new addresses");
-        for (size_t i = 0; i < n_old; i++)
-                if (!stays(manager->targets[i], config))
-                        runs_drop_target(manager->targets[i]);
-        memcpy(old, manager->targets, sizeof old);
-        manager->config = config;
-        manager->n_targets = 0;
-        for (size_t i = 0; i < config->n_targets; i++) {
-                Target *target = take_target(old, n_old, &config->targets[i]);
-
-                if (target) {
-                        target->config = &config->targets[i];
-                        manager->targets[manager->n_targets++] = target;
-                        if (rings_differ)
-                                target_reopen_ring(target);
-                }
-        }
-        /* The ones that go must release their names before new ones take them. */
-        for (size_t i = 0; i < n_old; i++)
-                target_free(old[i]);
-        for (size_t i = 0; i < config->n_targets; i++) {
-                bool there = false;
-
-                for (size_t j = 0; j < manager->n_targets; j++)
-                        there = there || manager->targets[j]->config == &config->targets[i];
-                if (!there)
-                        (void) add_target(manager, &config->targets[i]);
-        }
-        config_free(before);
-        (void) runs_load(manager);
-        for (size_t i = 0; i < manager->n_targets; i++) {
-                target_inspect(manager->targets[i]);
-                timetable_plan(manager->targets[i]);
-        }
-        (void) start_ticking(manager);
-}
-
-static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
-{
-        Manager *manager = userdata;
-        _cleanup_(config_freep) Config *config = NULL;
-        _cleanup_free_ char *error = NULL;
-
-        (void) source;
-        (void) info;
-        if (manager->stopping)
-                return 0;
-        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
-        int r = config_load(&manager->options, &config, &error);
-        if (r >= 0)
-                r = config_check_paths(config, RELOAD_INSPECTION_NS, &error);
-        if (r < 0) {
-                journal_config_invalid(error ? error : strerror(-r));
-                log_warning("the configuration stays as it was");
-        } else {
-                apply(manager, TAKE_PTR(config));
-                journal_reloaded(manager);
-        }
-        (void) sd_notify(0, "READY=1");
-        manager_changed(manager);
         return 0;
 }
 
@@ -316,11 +213,11 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
         if (r < 0)
                 return r;
         for (size_t i = 0; i < config->n_targets; i++) {
-                r = add_target(manager, &config->targets[i]);
+                r = manager_add_target(manager, &config->targets[i]);
                 if (r < 0)
                         return r;
         }
-        r = runs_load(manager);
+        r = past_load(manager);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < manager->n_targets; i++) {
@@ -386,11 +283,11 @@ static int listen_and_watch(Manager *manager)
         if (r >= 0)
                 r = sd_event_add_signal(manager->event, NULL, SIGINT, on_stop, manager);
         if (r >= 0)
-                r = sd_event_add_signal(manager->event, NULL, SIGHUP, on_reload, manager);
+                r = sd_event_add_signal(manager->event, NULL, SIGHUP, manager_on_reload, manager);
         if (r >= 0)
                 r = sd_event_set_watchdog(manager->event, true);
         if (r >= 0)
-                r = start_ticking(manager);
+                r = manager_start_ticking(manager);
         if (r >= 0)
                 r = sd_event_add_time_relative(manager->event, NULL, CLOCK_MONOTONIC, TRIM_AFTER_US,
                                                TRIM_AFTER_US, on_settled, NULL);

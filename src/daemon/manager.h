@@ -114,6 +114,15 @@ int manager_run(Manager *manager);
 
 void manager_changed(Manager *manager); /* something a reader would see */
 
+/* For reload.c: adds a target, whose path is not looked at yet; begins to sample at the configured interval.
+ */
+int manager_add_target(Manager *manager, const TargetConfig *config);
+int manager_start_ticking(Manager *manager);
+
+/* ---- reload.c: the handler of SIGHUP ---- */
+
+int manager_on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata);
+
 /* ---- target.c: path, device, samples ---- */
 
 int target_new(Manager *manager, const TargetConfig *config, Target **ret);
@@ -139,9 +148,8 @@ int64_t target_known_since_real_ns(const Target *target);
 /* Takes the sample that is due. */
 void target_tick(Target *target);
 
-/* ---- runs.c: what runs, what waits, what is kept ---- */
+/* ---- runs.c: what runs and what waits ---- */
 
-int runs_load(Manager *manager);
 int runs_start(Target *target, const char *profile, RunTrigger trigger, const char *who, StartAnswer *ret);
 int runs_abort(Manager *manager, const char *id, const char *who);
 void runs_abort_all(Manager *manager, const char *detail);
@@ -155,7 +163,28 @@ void runs_drop_target(Target *target);
 
 /* Frees what is under way and lingers, without a word: the daemon ends. */
 void runs_free(Manager *manager);
-const RunRecord *runs_past_record(Manager *manager, size_t index);
+
+/* ---- guards.c ---- */
+
+/* Whether a run of PROFILE may start now; if not, ANSWER says why, and when to ask again. */
+bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer);
+
+/* ---- past.c: past runs ---- */
+
+/* Lists what the store holds, finds every target's last run, and closes what the last daemon left open. */
+int past_load(Manager *manager);
+
+/* The INDEX-th newest, read from the store when it must be; NULL past the end. */
+const RunRecord *past_record(Manager *manager, size_t index);
+
+/* Puts RECORD into the store, in place of what was there. */
+void past_keep(Manager *manager, const RunRecord *record, bool evidence);
+
+/* Evidence is read from the store when someone asks; in memory it would only grow. */
+void past_drop_evidence(RunRecord *record);
+
+/* Takes an ended run over as the newest one. */
+void past_remember(Manager *manager, RunRecord *record);
 
 /* ---- timetable.c: runs that start by themselves ---- */
 

@@ -1,186 +1,15 @@
-/* Runs: what waits, what runs, what is kept. Runs of targets that meet on a disk never overlap. */
+/* Runs: what waits and what runs. Runs of targets that meet on a disk never overlap. */
 
 #include "manager.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
-#include "tierprobe/json.h"
 #include "tierprobe/log.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-#define DAY_NS (24 * 3600 * NS_PER_S)
-
-/* ---- kept runs ---- */
-
-static void keep(Manager *manager, const RunRecord *record, bool evidence)
-{
-        size_t size = 0;
-        json_auto_t *document = json_run(record, evidence);
-        _cleanup_free_ char *text = document ? json_document(document, &size) : NULL;
-        int r = text ? run_store_put(manager->store, record->id, text, size) : -ENOMEM;
-
-        if (r < 0 && !manager->store_failed)
-                log_error("run %s cannot be kept: %s", record->id, strerror(-r));
-        manager->store_failed = r < 0;
-}
-
-/* Evidence is read from the store when someone asks; in memory it would only grow. */
-static void drop_evidence(RunRecord *record)
-{
-        free(record->samples);
-        record->samples = NULL;
-        record->n_samples = 0;
-}
-
-/* A run that was under way when the last daemon died is over, and was not judged. */
-static void close_interrupted(Manager *manager, RunRecord *record)
-{
-        if (run_state_ended(record->state))
-                return;
-        record->state = RUN_ABORTED;
-        record->judgement.verdict = VERDICT_INCONCLUSIVE;
-        record->judgement.reasons.n = 0;
-        reasons_add(&record->judgement.reasons, REASON_ABORTED,
-                    "the daemon ended in the middle of the run; start another one");
-        if (!record->finished_real_ns)
-                record->finished_real_ns =
-                        record->started_real_ns ? record->started_real_ns : record->queued_real_ns;
-        keep(manager, record, false);
-        journal_run_ended(record);
-}
-
-static int load_record(Manager *manager, const char *id, RunRecord **ret)
-{
-        _cleanup_free_ char *text = NULL;
-        _cleanup_(run_record_freep) RunRecord *record = NULL;
-        size_t size = 0;
-        char error[256] = "";
-
-        int r = run_store_get(manager->store, id, &text, &size);
-        if (r >= 0)
-                r = run_record_from_json(text, size, &record, error, sizeof error);
-        if (r >= 0 && strcmp(record->id, id) != 0) {
-                (void) snprintf(error, sizeof error, "it holds another run's id");
-                r = -EINVAL;
-        }
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0) {
-                log_warning("the kept run %s cannot be read and is set aside: %s", id,
-                            *error ? error : strerror(-r));
-                (void) run_store_set_aside(manager->store, id);
-                return r;
-        }
-        drop_evidence(record);
-        /* Runs under way are not in the list that this one is loaded for. */
-        close_interrupted(manager, record);
-        *ret = TAKE_PTR(record);
-        return 0;
-}
-
-const RunRecord *runs_past_record(Manager *manager, size_t index)
-{
-        while (index < manager->n_past) {
-                PastRun *past = &manager->past[index];
-
-                if (past->record || load_record(manager, past->id, &past->record) >= 0)
-                        return past->record;
-                memmove(past, past + 1, (manager->n_past - index - 1) * sizeof *past);
-                manager->n_past--;
-        }
-        return NULL;
-}
-
-static Target *find_target(Manager *manager, const char *name)
-{
-        for (size_t i = 0; i < manager->n_targets; i++)
-                if (strcmp(manager->targets[i]->config->name, name) == 0)
-                        return manager->targets[i];
-        return NULL;
-}
-
-/* A run's verdict is one on the path it was made on: a target that has moved was never judged. */
-static bool is_of_target(const RunRecord *record, const Target *target)
-{
-        return target && strcmp(record->path, target->config->path) == 0;
-}
-
-static bool is_some_last_run(const Manager *manager, const RunRecord *record)
-{
-        for (size_t i = 0; i < manager->n_targets; i++)
-                if (record && manager->targets[i]->last_run == record)
-                        return true;
-        return false;
-}
-
-/* The oldest goes, but not the last one of a target that is seldom tested: it is that target's verdict. */
-static void forget_oldest(Manager *manager)
-{
-        size_t index = manager->n_past - 1;
-
-        while (index > 0 && is_some_last_run(manager, manager->past[index].record))
-                index--;
-        (void) run_store_remove(manager->store, manager->past[index].id);
-        run_record_free(manager->past[index].record);
-        memmove(manager->past + index, manager->past + index + 1,
-                (manager->n_past - index - 1) * sizeof *manager->past);
-        manager->n_past--;
-}
-
-static void list_past(Manager *manager)
-{
-        size_t n = run_store_count(manager->store);
-
-        manager->past_listed = true;
-        manager->n_past = n > MAX_STORED_RUNS ? MAX_STORED_RUNS : n;
-        for (size_t i = 0; i < manager->n_past; i++)
-                (void) snprintf(manager->past[i].id, RUN_ID_SIZE, "%s", run_store_id(manager->store, i));
-}
-
-/* Finds every target's last run; reads on through the last day for the write budget, and no further. */
-int runs_load(Manager *manager)
-{
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        size_t unknown = 0;
-
-        for (size_t i = 0; i < manager->n_targets; i++)
-                unknown += manager->targets[i]->last_run == NULL;
-        if (!manager->past_listed)
-                list_past(manager);
-        for (size_t i = 0; i < manager->n_past; i++) {
-                const RunRecord *record = runs_past_record(manager, i);
-                if (!record)
-                        break;
-                Target *target = find_target(manager, record->target);
-                if (is_of_target(record, target)) {
-                        if (!target->last_run) {
-                                target->last_run = record;
-                                unknown--;
-                        }
-                        if (!target->home && record->device && record->device->mount_point)
-                                target_set_home(target, record->device->mount_point);
-                }
-                if (unknown == 0 && record->queued_real_ns < now_ns - (int64_t) DAY_NS)
-                        break;
-        }
-        while (manager->n_past > MAX_KEPT_RUNS)
-                forget_oldest(manager);
-        return 0;
-}
-
-static void remember(Manager *manager, RunRecord *record)
-{
-        if (manager->n_past >= MAX_KEPT_RUNS)
-                forget_oldest(manager);
-        memmove(manager->past + 1, manager->past, manager->n_past * sizeof *manager->past);
-        manager->n_past++;
-        manager->past[0] = (PastRun){ .record = record };
-        (void) snprintf(manager->past[0].id, RUN_ID_SIZE, "%s", record->id);
-}
 
 /* ---- one disk, one run ---- */
 
@@ -270,9 +99,9 @@ static void on_ended(Run *run, void *userdata)
                         (void) device_copy(device, &lingering->device);
         }
         journal_run_ended(record);
-        keep(manager, record, true);
-        drop_evidence(record);
-        remember(manager, record);
+        past_keep(manager, record, true);
+        past_drop_evidence(record);
+        past_remember(manager, record);
         if (target) {
                 target->run = NULL;
                 target->run_ready = false;
@@ -307,108 +136,6 @@ static void on_gone(Run *run, void *userdata)
                 }
         run_free(run);
         runs_dispatch(manager);
-}
-
-/* ---- may it start? ---- */
-
-static uint64_t written_last_day(Manager *manager, const Target *target, int64_t now_ns)
-{
-        uint64_t bytes = 0;
-
-        for (size_t i = 0; i < manager->n_past; i++) {
-                const RunRecord *record = runs_past_record(manager, i);
-
-                if (!record || record->queued_real_ns < now_ns - (int64_t) DAY_NS)
-                        break;
-                if (strcmp(record->target, target->config->name) == 0)
-                        bytes += record->bytes_written;
-        }
-        return bytes;
-}
-
-static bool space_is_known(const Target *target)
-{
-        const Manager *manager = target->manager;
-
-        for (size_t i = 0; i < manager->n_lingering; i++)
-                if (manager->lingering[i].target == target)
-                        return false;
-        return target->facts_known && !target->inspection && target->facts.error == 0 &&
-               target->facts.total_bytes > 0;
-}
-
-static bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
-{
-        Manager *manager = target->manager;
-        const GuardRules *guard = &manager->config->guard;
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        const RunRecord *last = target->last_run;
-        uint64_t bytes = profile_bytes(profile);
-
-        /* A run that wrote nothing has not worn anything. */
-        uint64_t wait_ns =
-                last && last->bytes_written > 0
-                        ? schedule_cooldown_left_ns(guard->cooldown_ns, last->finished_real_ns, now_ns)
-                        : 0;
-        if (wait_ns > 0) {
-                answer->result = START_COOLDOWN;
-                answer->retry_after_s = (wait_ns + NS_PER_S - 1) / NS_PER_S;
-                (void) snprintf(answer->detail, sizeof answer->detail,
-                                "target %s rests after its last run for another %" PRIu64
-                                " s ([guard] cooldown)",
-                                target->config->name, answer->retry_after_s);
-                return false;
-        }
-        if (guard->daily_write_budget_bytes > 0) {
-                uint64_t written = written_last_day(manager, target, now_ns);
-
-                if (written + bytes > guard->daily_write_budget_bytes) {
-                        answer->result = START_OVER_BUDGET;
-                        answer->retry_after_s = 3600;
-                        (void) snprintf(answer->detail, sizeof answer->detail,
-                                        "%.0f MiB were written to target %s in the last 24 h, another %.0f "
-                                        "MiB would exceed "
-                                        "[guard] daily_write_budget",
-                                        (double) written / 1048576, target->config->name,
-                                        (double) bytes / 1048576);
-                        return false;
-                }
-        }
-        /* Facts from before the last run's files were gone would refuse the next one for their space. */
-        if (space_is_known(target)) {
-                double reserve = guard->min_free_ratio * (double) target->facts.total_bytes;
-                if (reserve < (double) guard->min_free_bytes)
-                        reserve = (double) guard->min_free_bytes;
-                double needed = (double) bytes + reserve;
-
-                if ((double) target->facts.free_bytes < needed) {
-                        answer->result = START_REFUSED;
-                        answer->reason = REASON_NO_SPACE;
-                        (void) snprintf(
-                                answer->detail, sizeof answer->detail,
-                                "%.0f MiB are free for target %s, the test and its reserve need %.0f MiB",
-                                (double) target->facts.free_bytes / 1048576, target->config->name,
-                                needed / 1048576);
-                        target_inspect(target); /* somebody may have made room since */
-                        return false;
-                }
-        }
-        if (guard->max_foreign_mb_per_s > 0 && target->sample_gap == GAP_NONE) {
-                Metrics metrics;
-
-                metrics_from_delta(&target->sample_delta, &metrics);
-                if (metrics.wkb_s / 1000 > guard->max_foreign_mb_per_s) {
-                        answer->result = START_REFUSED;
-                        answer->reason = REASON_FOREIGN_IO;
-                        (void) snprintf(
-                                answer->detail, sizeof answer->detail,
-                                "others write %.1f MB/s to %s, more than [guard] max_foreign_mb_per_s = %g",
-                                metrics.wkb_s / 1000, target->device ? target->device->name : "the device",
-                                guard->max_foreign_mb_per_s);
-                        return false;
-                }
-        }
-        return true;
 }
 
 /* ---- starting and aborting ---- */
@@ -494,7 +221,7 @@ static void begin(Target *target)
         /* It may have ended already; then its record has been kept. */
         if (target->run == run) {
                 journal_run_started(run_record(run), run_trigger_to_string(run_record(run)->trigger));
-                keep(target->manager, run_record(run), false);
+                past_keep(target->manager, run_record(run), false);
         }
 }
 

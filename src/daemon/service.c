@@ -139,8 +139,8 @@ static int get_run(void *userdata, size_t index, const RunRecord **ret)
 
         for (size_t i = 0; i < manager->n_targets; i++)
                 n_current += manager->targets[i]->run != NULL;
-        const RunRecord *record = index < n_current ? current_run(manager, index)
-                                                    : runs_past_record(manager, index - n_current);
+        const RunRecord *record =
+                index < n_current ? current_run(manager, index) : past_record(manager, index - n_current);
         if (!record)
                 return -ENOENT;
         *ret = record;
@@ -158,7 +158,7 @@ static int find_run(void *userdata, const char *id, const RunRecord **ret)
                 }
         for (size_t i = 0; i < manager->n_past; i++)
                 if (strcmp(manager->past[i].id, id) == 0) {
-                        const RunRecord *record = runs_past_record(manager, i);
+                        const RunRecord *record = past_record(manager, i);
                         if (!record || strcmp(record->id, id) != 0)
                                 return -ENOENT;
                         *ret = record;
