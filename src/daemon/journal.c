@@ -163,7 +163,13 @@ void journal_run_refused(const Target *target, const StartAnswer *answer)
 
 void journal_config_invalid(const char *error)
 {
-        log_event(LOG_ERR, MESSAGE_CONFIG_INVALID, NULL, 0, "%s", error);
+        /* One record a fault: a line break inside one would not get through. */
+        for (const char *line = error; *line;) {
+                size_t length = strcspn(line, "\n");
+
+                log_event(LOG_ERR, MESSAGE_CONFIG_INVALID, NULL, 0, "%.*s", (int) length, line);
+                line += length + (line[length] == '\n');
+        }
 }
 
 void journal_started(const Manager *manager)

@@ -152,7 +152,7 @@ static void show_schedule(const Config *config)
         char text[RFC3339_SIZE];
 
         for (size_t i = 0; i < config->n_targets; i++) {
-                int64_t last_ns = 0, at_ns = now_ns;
+                int64_t last_ns = now_ns, at_ns = now_ns; /* as for a target that comes now */
 
                 (void) printf("%s (%s):", config->targets[i].name, config->targets[i].path);
                 for (int n = 0; n < 5; n++) {
@@ -164,7 +164,7 @@ static void show_schedule(const Config *config)
                         (void) printf(" %s", rfc3339_format(text, next_ns));
                         last_ns = at_ns = next_ns;
                 }
-                (void) printf("%s\n", last_ns ? "" : " never");
+                (void) printf("%s\n", last_ns > now_ns ? "" : " never");
         }
 }
 

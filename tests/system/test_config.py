@@ -88,6 +88,7 @@ def test_every_fault_is_named_at_once(check):
     done, path = check("[limits]\nw_await_ms = fast\npass_ratio = 7\n[nonsense]\na = b\n")
     assert done.returncode == 78
     assert f"{path}:2" in done.stderr and f"{path}:3" in done.stderr and "nonsense" in done.stderr
+    assert all(line.startswith(f"{path}:") for line in done.stderr.splitlines()), "one line a fault"
 
 
 def test_two_targets_with_one_name(check, place):
