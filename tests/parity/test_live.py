@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from conftest import IOSTAT, PLAIN, TIERPROBE, need_iostat
+from oracle import IOSTAT, PLAIN, TIERPROBE, need_iostat
 
 IMAGE_MB, WRITE_MB, ROUNDS, REPORTS = 800, 500, 6, 10
 

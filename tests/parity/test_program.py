@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import TIERPROBE, reports, run_replay, write_script
+from oracle import TIERPROBE, reports, run_replay, write_script
 
 ROW = " 259       0 {name} 10 0 80 5 {ios} 0 1000 50 0 40 55 0 0 0 0 0 0\n"
 

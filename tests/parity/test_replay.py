@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from conftest import COLUMNS, need_iostat, reports, run_iostat, run_replay, write_script
+from oracle import COLUMNS, need_iostat, reports, run_iostat, run_replay, write_script
 
 KINDS = ["sda", "nvme0n1", "dm-3", "md127", "vda", "mmcblk0", "loop7", "sr0", "cciss/c0d0", "zram0", "rbd4", "nbd12p3",
          "xvda1", "nvme0c0n1", "a_name_of_thirty_one_characters"]

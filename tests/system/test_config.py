@@ -8,7 +8,7 @@ import socket
 import pytest
 
 import lab
-from conftest import TIERPROBED, config_text, free_port, sections_for
+from harness import TIERPROBED, config_text, free_port, sections_for
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from harness import BUILD
 from lab import disk, run
 
 DEVICE_SHOW = BUILD / "tests" / "tools" / "device-show"

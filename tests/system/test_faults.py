@@ -7,7 +7,7 @@ import time
 import pytest
 
 import lab
-from conftest import sections_for
+from harness import sections_for
 from lab.catalog import GOOD, MB
 
 pytestmark = pytest.mark.disk

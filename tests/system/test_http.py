@@ -11,7 +11,7 @@ import time
 import pytest
 
 import lab
-from conftest import free_port, sections_for
+from harness import free_port, sections_for
 
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 

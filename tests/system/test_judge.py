@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 import pytest
-from conftest import ROOT, SANITIZED, TIERPROBE
+from harness import ROOT, SANITIZED, TIERPROBE
 
 CAPTURES = ROOT / "tests" / "data" / "judge"
 STATUS = {"pass": 0, "fail": 2, "inconclusive": 3}

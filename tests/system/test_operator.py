@@ -14,7 +14,7 @@ import tempfile
 import pytest
 
 import lab
-from conftest import config_text, sections_for
+from harness import config_text, sections_for
 from lab.catalog import GOOD, MB
 
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import lab
-from conftest import SANITIZED, TIERPROBE
+from harness import SANITIZED, TIERPROBE
 from lab.catalog import GOOD, MB
 
 

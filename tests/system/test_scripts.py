@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import lab
-from conftest import ROOT
+from harness import ROOT
 from lab.catalog import GOOD, MB
 
 QUICKSTART = ROOT / "scripts" / "quickstart"

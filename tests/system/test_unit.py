@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import lab
-from conftest import BUILD, ROOT, TIERPROBED, Response, UnixConnection, config_text, sections_for
+from harness import BUILD, ROOT, TIERPROBED, Response, UnixConnection, config_text, sections_for
 from lab.container import container, tree
 
 pytestmark = [pytest.mark.root, pytest.mark.disk]

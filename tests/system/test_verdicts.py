@@ -5,7 +5,7 @@ import json
 import pytest
 
 import lab
-from conftest import config_text, sections_for
+from harness import config_text, sections_for
 from lab.catalog import CASES, GOOD, MB
 
 pytestmark = pytest.mark.disk
