@@ -16,10 +16,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+bool fixture_possible(void)
+{
+        int fd = pidfd_open(getpid(), 0);
+
+        if (fd < 0 && errno == ENOSYS) {
+                (void) puts("1..0 # SKIP there is no pidfd_open() here");
+                return false;
+        }
+        if (fd >= 0)
+                (void) close(fd);
+        return true;
+}
 
 int fixture_setup(void **state)
 {

@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* Whether children can be held at all: valgrind before 3.21 does not know pidfd_open(). Says so as TAP if
+ * not. */
+bool fixture_possible(void);
+
 /* A fresh directory on a file system that takes O_DIRECT if the machine has one: TIERPROBE_TEST_DIRECTORY,
  * else the working directory. */
 typedef struct Fixture {

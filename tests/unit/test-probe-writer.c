@@ -563,5 +563,7 @@ int main(void)
                 TEST(test_hanging),       TEST(test_plans),
         };
 
+        if (!fixture_possible())
+                return EXIT_SUCCESS;
         return cmocka_run_group_tests_name("probe-writer", tests, NULL, NULL);
 }
