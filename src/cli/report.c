@@ -26,6 +26,13 @@ static const char *word(Verdict verdict)
         return "INCONCLUSIVE";
 }
 
+/* Text from outside: a path, a device's name. No second line and no escape sequence leaves here. */
+static void put_text(FILE *out, const char *text)
+{
+        for (; *text; text++)
+                (void) fputc((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text, out);
+}
+
 static void report_criterion(FILE *out, const Judgement *judgement, CriterionName name, const char *label,
                              const char *relation)
 {
@@ -53,9 +60,11 @@ void report_judgement(FILE *out, const Judgement *judgement)
         (void) fprintf(out, "%-*s%-18s %u of %u sample intervals meet both\n", COLUMN,
                        word(judgement->verdict), "verdict", judgement->samples_passing,
                        judgement->samples_total);
-        for (size_t i = 0; i < judgement->reasons.n; i++)
-                (void) fprintf(out, "  %s: %s\n", reason_to_string(judgement->reasons.items[i].code),
-                               judgement->reasons.items[i].detail);
+        for (size_t i = 0; i < judgement->reasons.n; i++) {
+                (void) fprintf(out, "  %s: ", reason_to_string(judgement->reasons.items[i].code));
+                put_text(out, judgement->reasons.items[i].detail);
+                (void) fputc('\n', out);
+        }
 }
 
 /* The curve of a ramp, and where it ends. */
@@ -81,15 +90,23 @@ void report_run(FILE *out, const RunRecord *record)
         char size[FORMAT_SIZE], duration[FORMAT_SIZE];
 
         (void) fprintf(out, "tierprobe run %s\n", record->id);
-        (void) fprintf(out, "path         %s", record->path);
-        if (device && device->mount_point)
-                (void) fprintf(out, " (%s on %s)", device->filesystem ? device->filesystem : "?",
-                               device->mount_point);
+        (void) fputs("path         ", out);
+        put_text(out, record->path);
+        if (device && device->mount_point) {
+                (void) fprintf(out, " (%s on ", device->filesystem ? device->filesystem : "?");
+                put_text(out, device->mount_point);
+                (void) fputc(')', out);
+        }
         (void) fprintf(out, "\ndevice       %s", device && device->name[0] ? device->name : "none");
-        if (device && device->n_rows > 0 && device->nodes[device->rows[0]].model[0])
-                (void) fprintf(out, " (%s)", device->nodes[device->rows[0]].model);
-        if (device && device->detail)
-                (void) fprintf(out, "; %s", device->detail);
+        if (device && device->n_rows > 0 && device->nodes[device->rows[0]].model[0]) {
+                (void) fputs(" (", out);
+                put_text(out, device->nodes[device->rows[0]].model);
+                (void) fputc(')', out);
+        }
+        if (device && device->detail) {
+                (void) fputs("; ", out);
+                put_text(out, device->detail);
+        }
         (void) fputs("\ntest         ", out);
         if (record->ramp)
                 (void) fprintf(out, "ramp of 1 to %u streams, %s a step, ", record->streams,

@@ -241,7 +241,8 @@ static void on_ended(Run *run, void *userdata)
         Foreground *foreground = userdata;
 
         foreground->record = run_take_record(run);
-        (void) sd_event_exit(foreground->event, 0);
+        if (foreground->event)
+                (void) sd_event_exit(foreground->event, 0);
 }
 
 static void on_gone(Run *run, void *userdata)
@@ -291,7 +292,12 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
                 foreground->last_ns = now_ns;
                 progress_bar(&foreground->progress, record, rate);
         }
-        foreground->next_tick_ns += foreground->interval_ns;
+        /* After a stop of this process the missed ticks are left out: made up for, they would be as many
+         * samples in which nothing can have been written. */
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        do
+                foreground->next_tick_ns += foreground->interval_ns;
+        while (foreground->next_tick_ns <= now_ns);
         int r = sd_event_source_set_time(source, foreground->next_tick_ns / NS_PER_US);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -328,6 +334,12 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
 {
         const char *names[64];
         PathFacts facts;
+
+        if (*path != '/') {
+                run_refuse(foreground->run, REASON_PATH_MISSING,
+                           "the working directory is gone or cannot be told; give the path from / on");
+                return;
+        }
         int r = path_inspect(path, PATH_TIMEOUT_NS, &facts);
 
         if (r < 0)
@@ -377,6 +389,26 @@ static int set_up_loop(Foreground *foreground)
         return r;
 }
 
+static int start_in_foreground(Foreground *foreground, const Config *config, const char *path,
+                               const DeviceRoots *roots)
+{
+        look_at_path(foreground, path, roots);
+        if (foreground->record)
+                return 0;
+
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t begin_ns = now_ns + (foreground->sampler ? BACKGROUND_NS : 0);
+        foreground->interval_ns = config->sample_interval_ns;
+        foreground->next_tick_ns = begin_ns + foreground->interval_ns;
+        int r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC, begin_ns / NS_PER_US, 500,
+                                  on_begin, foreground);
+        if (r >= 0)
+                r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC,
+                                      foreground->next_tick_ns / NS_PER_US, 500, on_tick, foreground);
+        return r < 0 ? r : sd_event_loop(foreground->event);
+}
+
+/* Leaves a record whatever happens, but for a lack of memory. */
 static int run_in_foreground(Foreground *foreground, const RunOptions *options, const Config *config,
                              const Profile *profile, const char *path)
 {
@@ -386,35 +418,27 @@ static int run_in_foreground(Foreground *foreground, const RunOptions *options, 
                 .userdata = foreground, .changed = on_changed, .ended = on_ended, .gone = on_gone
         };
 
-        int r = set_up_loop(foreground);
+        int loop = set_up_loop(foreground);
+        int r = run_new(&foreground->run, foreground->event,
+                        &(RunRequest){ .target = "cache",
+                                       .path = path,
+                                       .profile = profile,
+                                       .limits = &config->limits,
+                                       .guard = &config->guard,
+                                       .trigger = TRIGGER_MANUAL,
+                                       .procfs = roots.procfs,
+                                       .sysfs = roots.sysfs },
+                        &events);
         if (r < 0)
                 return r;
-        r = run_new(&foreground->run, foreground->event,
-                    &(RunRequest){ .target = "cache",
-                                   .path = path,
-                                   .profile = profile,
-                                   .limits = &config->limits,
-                                   .guard = &config->guard,
-                                   .trigger = TRIGGER_MANUAL,
-                                   .procfs = roots.procfs,
-                                   .sysfs = roots.sysfs },
-                    &events);
-        if (r < 0)
-                return r;
-        look_at_path(foreground, path, &roots);
-        if (foreground->record)
-                return 0;
+        r = loop < 0 ? loop : start_in_foreground(foreground, config, path, &roots);
+        if (!foreground->record) {
+                char detail[128];
 
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-        uint64_t begin_ns = now_ns + (foreground->sampler ? BACKGROUND_NS : 0);
-        foreground->interval_ns = config->sample_interval_ns;
-        foreground->next_tick_ns = begin_ns + foreground->interval_ns;
-        r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC, begin_ns / NS_PER_US, 500, on_begin,
-                              foreground);
-        if (r >= 0)
-                r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC,
-                                      foreground->next_tick_ns / NS_PER_US, 500, on_tick, foreground);
-        return r < 0 ? r : sd_event_loop(foreground->event);
+                (void) snprintf(detail, sizeof detail, "the test could not be set up: %s", strerror(-r));
+                run_cut(foreground->run, detail);
+        }
+        return 0;
 }
 
 static void foreground_done(Foreground *foreground)
@@ -435,10 +459,16 @@ static int print_result(const RunRecord *record, bool json)
 
                 if (!text)
                         return -ENOMEM;
+                errno = 0;
                 (void) fwrite(text, 1, size, stdout);
-        } else
+        } else {
+                errno = 0;
                 report_run(stdout, record);
-        return fflush(stdout) != 0 ? -errno : 0;
+        }
+        /* What did not fit the buffer has been written, or not, before. */
+        if (fflush(stdout) != 0 || ferror(stdout))
+                return errno ? -errno : -EIO;
+        return 0;
 }
 
 /* PATH as an absolute one, without asking the file system about it. */
@@ -480,6 +510,8 @@ int cli_run(int argc, char *argv[])
                 return CLI_UNKNOWN;
         path = make_absolute(options.path);
         if (!path)
+                path = strdup(options.path); /* its run says what is wrong with it */
+        if (!path)
                 return CLI_UNKNOWN;
 
         progress_begin(&foreground.progress, false);
@@ -488,7 +520,8 @@ int cli_run(int argc, char *argv[])
         if (r >= 0 && foreground.record)
                 r = print_result(foreground.record, options.json);
         if (r < 0 || !foreground.record) {
-                (void) fprintf(stderr, "tierprobe run: %s\n", strerror(r < 0 ? -r : EIO));
+                (void) fprintf(stderr, "tierprobe run: the result could not be printed: %s\n",
+                               strerror(r < 0 ? -r : ENOMEM));
                 return CLI_UNKNOWN;
         }
         return cli_status(foreground.record->judgement.verdict);

@@ -34,7 +34,15 @@ static void reset_signals(void)
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Keeps stderr and SOCKET, which becomes CHILD_SOCKET. */
+/* A sanitizer's report is all that a child has to say. Without one it lets go of stderr: whoever reads what
+ * the parent says waits for the end of that, and a child that the kernel holds would keep it from coming. */
+#ifdef __SANITIZE_ADDRESS__
+#define FIRST_KEPT STDERR_FILENO
+#else
+#define FIRST_KEPT CHILD_SOCKET
+#endif
+
+/* Keeps SOCKET, which becomes CHILD_SOCKET. */
 static int keep_descriptors(int socket)
 {
         int safe = fcntl(socket, F_DUPFD_CLOEXEC, CHILD_SOCKET);
@@ -45,7 +53,7 @@ static int keep_descriptors(int socket)
 
         /* Held, so that a file under test does not become "stdout". */
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        for (int fd = 0; fd < 2; fd++)
+        for (int fd = 0; fd < FIRST_KEPT; fd++)
                 if (null_fd < 0 || (null_fd != fd && dup3(null_fd, fd, O_CLOEXEC) < 0))
                         (void) close(fd);
         if (null_fd > CHILD_SOCKET)

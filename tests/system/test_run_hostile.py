@@ -1,0 +1,257 @@
+"""`tierprobe run` under hostile hands: signals in every phase, closed or full outputs, paths and values of all kinds."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import lab
+from harness import SANITIZED, TIERPROBE
+from lab.catalog import GOOD, MB
+
+
+ASAN = b"__asan_init" in TIERPROBE.read_bytes()
+
+
+def start(*arguments, **options):
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.PIPE)
+    return subprocess.Popen([TIERPROBE, "run", *map(str, arguments)], stdin=subprocess.DEVNULL, **options)
+
+
+def finish(process, status=None):
+    out, errors = process.communicate(timeout=90)
+    assert not SANITIZED.search(errors or b""), errors
+    assert process.returncode >= 0, f"killed by signal {-process.returncode}"
+    if status is not None:
+        assert process.returncode == status, (out, errors)
+    return out
+
+
+def the_run(out):
+    """The one JSON document on stdout."""
+    run = json.loads(out)
+    assert run["schema"] == 1 and run["state"] not in ("queued", "running") and run["verdict"]
+    return run
+
+
+def codes(run):
+    return [reason["code"] for reason in run["reasons"]]
+
+
+# ---- signals ----
+
+@pytest.mark.disk
+@pytest.mark.parametrize("phase", ["before", "writing", "hung", "hung before"])
+def test_stopped_in_every_phase(phase, disk):
+    it = disk(rate=20 * MB)
+    if phase == "hung before":
+        it.hang()
+    # A hung writer must not hold a pipe open (only a sanitizer's report is worth that).
+    process = start(it.path, "--count", 400, "--json", **({"stderr": subprocess.DEVNULL} if ASAN else {}))
+    if phase == "before":
+        lab.wait_for("its loop", lambda: b"timerfd" in b"".join(
+            os.readlink(os.fsencode(fd.path)) for fd in os.scandir(f"/proc/{process.pid}/fd")))
+        lab.wait_for("blocked signals", lambda: int(next(
+            line.split()[1] for line in open(f"/proc/{process.pid}/status") if line.startswith("SigBlk")), 16) & 2)
+    elif phase == "writing":
+        lab.wait_for("bytes written", lambda: it.control["written"] > 8 << 20)
+    elif phase == "hung":
+        lab.wait_for("bytes written", lambda: it.control["written"] > 8 << 20)
+        it.hang()
+        lab.wait_for("the hang", lambda: it.control["waiting"] > 0)
+    else:
+        lab.wait_for("the hang", lambda: it.control["waiting"] > 0)
+    end = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < end:
+        process.send_signal(signal.SIGINT)  # again and again: impatience changes nothing
+        time.sleep(0.2)
+    run = the_run(finish(process, 3))
+    assert (run["state"], run["verdict"], codes(run)[0]) == ("aborted", "inconclusive", "aborted"), run
+    it.unhang()
+    assert it.nothing_left() is None
+
+
+@pytest.mark.disk
+def test_stopped_and_continued(disk):
+    """The seconds that nobody looked are one long interval, not many empty ones."""
+    it = disk(rate=30 * MB)
+    process = start(it.path, "--count", 240, "--write-mb-per-s", 5, "--w-await-ms", 10000, "--json")
+    lab.wait_for("bytes written", lambda: it.control["written"] > 60 << 20)
+    process.send_signal(signal.SIGSTOP)
+    lab.wait_for("more bytes written", lambda: it.control["written"] > 180 << 20)
+    process.send_signal(signal.SIGCONT)
+    run = the_run(finish(process))
+    assert run["verdict"] == "pass", run
+    assert run["samples"]["total"] == run["samples"]["passing"]
+
+
+@pytest.mark.disk
+def test_a_writer_that_is_stopped_is_killed_in_the_end(disk):
+    it = disk(rate=30 * MB)
+    process = start(it.path, "--count", 400, "--max-duration", "2s", "--json")
+    lab.wait_for("bytes written", lambda: it.control["written"] > 8 << 20)
+    os.kill(it.open_files()[0][0], signal.SIGSTOP)
+    run = the_run(finish(process))
+    assert "stalled" in codes(run) and run["verdict"] != "pass", run
+    assert it.nothing_left() is None
+
+
+# ---- outputs ----
+
+@pytest.mark.parametrize("arguments", [["--json"], []])
+@pytest.mark.parametrize("closed", ["stdout", "stdout pipe", "stdout full"])
+def test_no_stdout(closed, arguments, place):
+    if closed == "stdout":
+        process = start(place, "--count", 16, *arguments, preexec_fn=lambda: os.close(1))
+    elif closed == "stdout pipe":
+        process = start(place, "--count", 16, *arguments)
+        process.stdout.close()
+        process.stdout = None
+    else:
+        with open("/dev/full", "wb") as full:
+            process = start(place, "--count", 16, *arguments, stdout=full)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3  # nobody has got the verdict
+    assert b"tierprobe run: " in errors and not SANITIZED.search(errors)
+
+
+@pytest.mark.disk
+@pytest.mark.parametrize("closed", ["stderr", "stderr pipe", "all but stdout"])
+def test_no_stderr(closed, disk):
+    it = disk(rate=60 * MB)
+
+    def close():
+        os.close(2)
+        if closed == "all but stdout":
+            os.close(0)
+    process = start(it.path, "--count", 200, "--json", preexec_fn=close if closed != "stderr pipe" else None)
+    if closed == "stderr pipe":
+        process.stderr.close()
+        process.stderr = None
+    run = the_run(finish(process))
+    assert run["state"] == "finished" and run["bytes_written"] == run["bytes_total"]
+
+
+# ---- paths ----
+
+@pytest.mark.parametrize("name", [b"with space", b"\xff\xfe not utf-8", b"new\nline \x1b[31m", b"%s%n quote\"\\", b"-dash"])
+def test_names(name, place):
+    """What is printed is one JSON document, or lines of which none is made by the path."""
+    folder = os.path.join(os.fsencode(place), name)
+    os.mkdir(folder)
+    try:
+        run = the_run(finish(start(os.fsdecode(folder), "--count", 4, "--json")))
+        assert (run["state"], run["bytes_written"]) == ("finished", 4 << 20)
+        lines = finish(start("--count", 4, "--", os.fsdecode(name), cwd=place)).splitlines()
+        assert sum(line.startswith(b"path ") for line in lines) == 1
+        assert b"\x1b" not in b"".join(lines) and not any(line.startswith(b"line") for line in lines)
+    finally:
+        os.rmdir(folder)
+
+
+@pytest.mark.parametrize("path", [".", "./", "{0}/", "{0}///", "{0}/../{1}", "../{1}"])
+def test_spellings(path, place):
+    run = the_run(finish(start(path.format(place, place.name), "--count", 4, "--json", cwd=place)))
+    assert (run["state"], run["bytes_written"]) == ("finished", 4 << 20), run
+
+
+def test_places_that_cannot_be_tested(place, folder):
+    (place / "file").write_text("x")
+    (folder / "link").symlink_to(place)
+    (folder / "loop").symlink_to("loop")
+    try:
+        for path, wanted in ((place / "file", "path_missing"), (f"{place}/file/", "path_missing"),
+                             (f"{place}/file/x", "path_missing"), (folder / "link", "wrong_device"),
+                             (f"{folder}/link/", "wrong_device"), (folder / "loop", "wrong_device"),
+                             ("/" + "x" * 300, "path_missing"), ("/" + "x/" * 2047, "path_missing"),
+                             ("/" + "x/" * 2048, "path_missing"), ("/" + "x/" * 40000, "path_missing"),
+                             ("/proc", None), ("/sys", None), ("/dev", "no_block_device"), ("/dev/shm", "no_block_device"),
+                             ("/dev/null", "path_missing"), (f"/proc/{os.getpid()}/fd", None),
+                             ("/" + "é" * 120 + "/" + "é" * 120, "path_missing")):
+            run = the_run(finish(start(path, "--count", 2, "--json"), 3))
+            assert run["verdict"] == "inconclusive" and len(codes(run)) >= 1, run
+            if wanted:
+                assert codes(run)[0] == wanted, (path, run["reasons"])
+            assert b"INCONCLUSIVE" in finish(start(path, "--count", 2), 3)
+    finally:
+        (place / "file").unlink()
+
+
+def test_a_working_directory_that_is_gone(folder):
+    gone = folder / "gone"
+    gone.mkdir()
+    process = start(".", "--json", cwd=gone, preexec_fn=lambda: os.rmdir(gone))
+    out = finish(process, 3)
+    assert process.returncode == 3
+    run = the_run(out)
+    assert codes(run) == ["path_missing"], run
+
+
+# ---- values ----
+
+@pytest.mark.parametrize("option, values", [
+    ("--count", ["0", "-1", "", " 1", "1 ", "1.5", "1e3", "0x10", "1000000001", "18446744073709551616", "9" * 400]),
+    ("--block-size", ["0", "-4K", "", "4095", "4097", "65M", "1E", "16777216T", "K", "1MM", "9" * 400, "nan"]),
+    ("--streams", ["0", "129", "-1", "", "4294967297", "one"]),
+    ("--pattern", ["", "ZERO", "zero ", "zerorandom"]),
+    ("--max-duration", ["", "0", "0s", "999ms", "169h", "-1s", "1", "1y", "9" * 400 + "s", "inf"]),
+    ("--write-mb-per-s", ["", "-1", "nan", "inf", "1e7", "1e400", "6OO", "1,5", "0x10", "-0.1"]),
+    ("--w-await-ms", ["", "0", "-0", "nan", "-inf", "1e-400", "1e7"]),
+    ("--pass-ratio", ["", "-0.1", "1.0001", "nan", "90%", "."]),
+    ("--profile", ["", "none", "Procedure", "../procedure", "x" * 10000]),
+])
+def test_bad_values(option, values, place, tierprobe):
+    for value in values:
+        for arguments in ([option, value], [f"{option}={value}"]):
+            done = tierprobe("run", place, "--json", *arguments)
+            assert (done.returncode, done.stdout) == (3, ""), (option, value, done)
+            assert done.stderr.startswith("tierprobe run: "), done.stderr
+
+
+def test_the_last_of_repeated_options_counts(place, tierprobe):
+    done = tierprobe("run", place, "--count", "400", "--count", "3", "--json", "--json")
+    run = the_run(done.stdout)
+    assert run["test"]["count"] == 3
+
+
+def test_extreme_sizes_are_refused_for_space(place, tierprobe):
+    for arguments in (["--count", "1000000000", "--block-size", "64M", "--streams", "128"],
+                      ["--count", "1000000000", "--block-size", "64M"], ["--count", "1000000000"]):
+        run = the_run(tierprobe("run", place, "--json", *arguments).stdout)
+        assert run["verdict"] == "inconclusive" and codes(run)[0] == "no_space", run
+
+
+# ---- a machine that gives nothing ----
+
+@pytest.mark.parametrize("limit", [4, 5, 6, 7, 8, 9, 10, 12, 15, 18])
+def test_few_descriptors(limit, place):
+    process = subprocess.Popen(["prlimit", f"--nofile={limit}", TIERPROBE, "run", place, "--count", "8", "--streams", "3",
+                                "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, errors = process.communicate(timeout=60)
+    assert not SANITIZED.search(errors) and process.returncode >= 0, (process.returncode, errors)
+    if b"error while loading shared libraries" in errors:
+        pytest.skip("not even the program starts")
+    run = the_run(out)
+    assert run["state"] == "finished" or run["verdict"] == "inconclusive", run
+
+
+@pytest.mark.parametrize("missing", ["--procfs", "--sysfs"])
+@pytest.mark.parametrize("what", ["nothing", "empty", "garbage"])
+def test_no_kernel_tables(missing, what, place, folder):
+    tree = folder / "tree"
+    if what != "nothing":
+        tree.mkdir()
+    if what == "garbage":
+        (tree / "self").mkdir()
+        (tree / "self" / "mountinfo").write_bytes(os.urandom(1 << 16))
+        (tree / "diskstats").write_bytes(os.urandom(1 << 16))
+        (tree / "dev").mkdir()
+        (tree / "dev" / "block").write_bytes(b"x")
+    run = the_run(finish(start(place, "--count", 4, "--json", missing, tree)))
+    # One of the two may make up for the other; without either there is no verdict.
+    assert run["verdict"] == "inconclusive" or (run["device"]["name"] and run["measured"]["wkB/s"] > 0), run
+    assert the_run(finish(start(place, "--count", 4, "--json", "--procfs", tree, "--sysfs", tree), 3))
