@@ -71,7 +71,9 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
         }
         case MHD_CONNECTION_NOTIFY_CLOSED: {
                 Connection *connection = *context;
+                Listener *listener = userdata;
 
+                listener->has_closed = true;
                 if (connection)
                         connection->deadline = sd_event_source_disable_unref(connection->deadline);
                 free(connection);

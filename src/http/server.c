@@ -18,11 +18,27 @@
 #define CONNECTION_MEMORY ((size_t) 32 << 10)
 #define IDLE_TIMEOUT_S 15
 #define REQUEST_TIMEOUT_NS (30 * NS_PER_S)
+#define REST_NS (250 * NS_PER_MS)
 
 /* After everything that measures: a sample must not wait for a reply. */
 #define EVENT_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
 
 /* ---- turning libmicrohttpd's wheel ---- */
+
+/* A client waits and there is no descriptor for it, nor a connection whose end would free one: the library
+ * would be told again and again, at the cost of a processor. */
+static int listener_rest(Listener *listener)
+{
+        listener->starved = false;
+        int r = sd_event_source_set_enabled(listener->io, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(listener->again, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_time_relative(listener->timer, REST_NS / NS_PER_US);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(listener->timer, SD_EVENT_ONESHOT);
+        return r;
+}
 
 /* The epoll descriptor is edge-triggered inside: what is left to do after MHD_run() shows only in the
  * timeout, which is relative and in milliseconds. Without it connections hang; with it misread, the loop
@@ -31,7 +47,14 @@ static int listener_turn(Listener *listener)
 {
         MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
 
-        (void) MHD_run(listener->daemon);
+        /* The end of a connection lets the library listen again after it had run out of descriptors or
+         * connections, but it begins to only with the next turn, which nothing else would bring about. */
+        do {
+                listener->has_closed = false;
+                (void) MHD_run(listener->daemon);
+        } while (listener->has_closed);
+        if (listener->starved)
+                return listener_rest(listener);
         bool waits = MHD_get_timeout(listener->daemon, &timeout_ms) == MHD_YES;
 
         /* More to do now: the next turn of the event loop, after everything that is more urgent. A timer
@@ -64,19 +87,25 @@ static int on_epoll(sd_event_source *source, int fd, uint32_t events, void *user
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
+        Listener *listener = userdata;
+
         (void) source;
         (void) usec;
-        return listener_turn(userdata);
+        int r = sd_event_source_set_enabled(listener->io, SD_EVENT_ON); /* it may have rested */
+        return r < 0 ? r : listener_turn(listener);
 }
 
 static void on_log(void *userdata, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* Clients can make these lines at will: they are for debugging only. */
+/* Clients can make these lines at will: they are for debugging only. That accept() found no descriptor, with
+ * no connection whose end would free one, is said nowhere else. */
 static void on_log(void *userdata, const char *format, va_list ap)
 {
+        Listener *listener = userdata;
         char text[512];
 
-        (void) userdata;
+        if (strstr(format, "resource limit at FIRST connection"))
+                listener->starved = true;
         if (!log_enabled(LOG_DEBUG))
                 return;
         (void) vsnprintf(text, sizeof text, format, ap);
@@ -100,7 +129,7 @@ static int listener_start_daemon(Listener *listener, int fd)
 
         listener->daemon = MHD_start_daemon(
                 MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, request_handle, listener,
-                MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, /* first: options may already log */
+                MHD_OPTION_EXTERNAL_LOGGER, on_log, listener, /* first: options may already log */
                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
                 on_unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
                 MHD_OPTION_NOTIFY_COMPLETED, request_completed, listener, MHD_OPTION_CONNECTION_LIMIT,

@@ -32,6 +32,8 @@ typedef struct Listener {
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer, *again;
         bool loopback;
+        bool has_closed; /* a connection, in this turn */
+        bool starved;    /* no descriptor was left for a connection */
         char text[ADDRESS_TEXT_SIZE];
         dev_t socket_dev; /* of a Unix socket's file, so that only our own is removed */
         ino_t socket_ino;
