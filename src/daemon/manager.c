@@ -66,6 +66,10 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         if (manager->next_tick_ns <= now_ns) {
                 uint64_t missed = (now_ns - manager->next_tick_ns) / interval_ns + 1;
 
+                /* What is left of the interval must be long enough for a figure. */
+                if (manager->next_tick_ns + missed * interval_ns - now_ns < interval_ns / 2)
+                        missed++;
+
                 manager->samples_missed += missed;
                 manager->next_tick_ns += missed * interval_ns;
         }

@@ -168,14 +168,17 @@ static bool is_at_home(Target *target, const Device *found)
         if (!found->mount_point)
                 return true;
         if (target->home && is_above(found->mount_point, target->home)) {
+                bool ok = found->status == DEVICE_OK;
+
                 reasons_add(&target->device_reasons, REASON_NOT_MOUNTED,
-                            "%s is not mounted: %s fell back to %s on %s; mount it, or, if the move is "
-                            "meant, set "
-                            "device = %s for the target",
-                            target->home, target->config->path, found->mount_point, found->name, found->name);
+                            "%s is not mounted: %s fell back to %s%s%s; mount it%s%s%s", target->home,
+                            target->config->path, found->mount_point, ok ? " on " : "", ok ? found->name : "",
+                            ok ? ", or, if the move is meant, set device = " : "", ok ? found->name : "",
+                            ok ? " for the target" : "");
                 return false;
         }
-        if (!target->home || strcmp(target->home, found->mount_point) != 0)
+        /* A place without a device is nobody's home: what was there before is still missed. */
+        if (found->status == DEVICE_OK && (!target->home || strcmp(target->home, found->mount_point) != 0))
                 target_set_home(target, found->mount_point);
         return true;
 }
@@ -186,7 +189,8 @@ static bool is_named_device(Target *target, const PathFacts *facts, const Device
         _cleanup_(device_freep) Device *found = NULL;
         Manager *manager = target->manager;
 
-        if (device_resolve(&manager->roots, facts->resolved, facts->dev, NULL, &found) < 0 ||
+        if (named->status != DEVICE_OK ||
+            device_resolve(&manager->roots, facts->resolved, facts->dev, NULL, &found) < 0 ||
             found->status != DEVICE_OK || device_shares_disk(found, named))
                 return true;
         reasons_add(&target->device_reasons, REASON_WRONG_DEVICE,
@@ -217,8 +221,10 @@ static Device *find_device(Target *target, const PathFacts *facts)
                 reasons_add(reasons, REASON_NO_BLOCK_DEVICE, "cannot read the mount table: %s", strerror(-r));
                 return NULL;
         }
+        if (!is_right_device(target, facts, found))
+                return device_free(found);
         if (found->status == DEVICE_OK)
-                return is_right_device(target, facts, found) ? found : device_free(found);
+                return found;
         reasons_add(reasons,
                     found->status == DEVICE_NOT_MOUNTED ? REASON_NOT_MOUNTED : REASON_NO_BLOCK_DEVICE, "%s",
                     found->detail ? found->detail : target->config->path);
