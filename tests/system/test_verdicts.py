@@ -98,8 +98,8 @@ def test_page_cache_in_front_is_said(daemon, disk):
 
 
 def test_first_writes_are_slow_and_later_ones_are_not(daemon, disk):
-    it = disk(rate=GOOD, first_write_rate=40 * MB, size="400M")
-    service = daemon(it.path, count=200)
+    it = disk(rate=GOOD, first_write_rate=30 * MB)
+    service = daemon(it.path, count=150)
     first = service.whole_run()
     assert first["verdict"] == "fail"
     it.behave(rate=GOOD)
