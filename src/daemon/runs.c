@@ -69,7 +69,8 @@ static void close_interrupted(Manager *manager, RunRecord *record)
         record->judgement.verdict = VERDICT_INCONCLUSIVE;
         record->judgement.reasons.n = 0;
         reasons_add(&record->judgement.reasons, REASON_ABORTED,
-                    "the daemon ended in the middle of the run; start another one");
+                    "The daemon ended in the middle of the run, after %.1f MB. Run again.",
+                    (double) record->bytes_written / 1e6);
         if (!record->finished_real_ns)
                 record->finished_real_ns =
                         record->started_real_ns ? record->started_real_ns : record->queued_real_ns;
@@ -348,7 +349,7 @@ static bool guards_allow(Target *target, const Profile *profile, StartAnswer *an
                 double reserve = guard->min_free_ratio * (double) target->facts.total_bytes;
                 if (reserve < (double) guard->min_free_bytes)
                         reserve = (double) guard->min_free_bytes;
-                double needed = (double) bytes + reserve;
+                double needed = (double) profile_space_bytes(profile) + reserve;
 
                 if ((double) target->facts.free_bytes < needed) {
                         answer->result = START_REFUSED;
@@ -428,7 +429,9 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
          */
         target_inspect(target);
         if (!target->inspection)
-                run_refuse(target->run, REASON_ABORTED, "no child could be started to look at the path");
+                run_refuse(target->run, REASON_ABORTED,
+                           "No child process could be started to look at the path. Free "
+                           "memory or processes and run again.");
         return 0;
 }
 
@@ -494,7 +497,7 @@ int runs_abort(Manager *manager, const char *id, const char *who)
 
                 if (!target->run || strcmp(run_record(target->run)->id, id) != 0)
                         continue;
-                (void) snprintf(detail, sizeof detail, "aborted by %s", who);
+                (void) snprintf(detail, sizeof detail, "Aborted by %s", who);
                 run_abort(target->run, detail);
                 manager_changed(manager);
                 return 0;
