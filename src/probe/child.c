@@ -34,7 +34,15 @@ static void reset_signals(void)
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Keeps stderr and SOCKET, which becomes CHILD_SOCKET. */
+/* A child that the kernel holds must not keep open what its parent's caller reads until its end, as in
+ * $(tierprobe run ... 2>&1). Only the sanitizers have something to say. */
+#if defined(__SANITIZE_ADDRESS__)
+#define KEPT_DESCRIPTORS_FROM STDERR_FILENO
+#else
+#define KEPT_DESCRIPTORS_FROM CHILD_SOCKET
+#endif
+
+/* Keeps SOCKET, which becomes CHILD_SOCKET. */
 static int keep_descriptors(int socket)
 {
         int safe = fcntl(socket, F_DUPFD_CLOEXEC, CHILD_SOCKET);
@@ -45,7 +53,7 @@ static int keep_descriptors(int socket)
 
         /* Held, so that a file under test does not become "stdout". */
         int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        for (int fd = 0; fd < 2; fd++)
+        for (int fd = 0; fd < KEPT_DESCRIPTORS_FROM; fd++)
                 if (null_fd < 0 || (null_fd != fd && dup3(null_fd, fd, O_CLOEXEC) < 0))
                         (void) close(fd);
         if (null_fd > CHILD_SOCKET)
