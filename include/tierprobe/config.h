@@ -99,7 +99,12 @@ void config_print(const Config *config, FILE *out);
 
 const Profile *config_find_profile(const Config *config, const char *name);
 const TargetConfig *config_find_target(const Config *config, const char *name);
-uint64_t profile_bytes(const Profile *profile); /* block_size x count x streams, saturating */
+/* What a run writes at most, of all streams and, in a ramp, all steps; of a test by time what it writes to a
+ * file before it begins a fresh one. Saturating. */
+uint64_t profile_bytes(const Profile *profile);
+
+/* How much must be free for it. */
+uint64_t profile_space_bytes(const Profile *profile);
 
 /* Whether the parameters are those of the documented dd: 1 MiB, 10000 times, one stream, zeroes, no
  * duration. */

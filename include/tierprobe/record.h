@@ -98,5 +98,8 @@ int run_record_new(RunRecord **ret);
 RunRecord *run_record_free(RunRecord *record);
 void run_record_freep(RunRecord **record);
 
+/* As if nothing had been measured yet: no samples, no latencies, every figure unknown. */
+void run_record_forget_result(RunRecord *record);
+
 /* The step of a ramp with the highest throughput that still meets the latency; NULL when none does. */
 const RampStep *run_record_headroom(const RunRecord *record);

@@ -257,7 +257,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 
         (void) source;
         run_abort(foreground->run,
-                  info->ssi_signo == SIGINT ? "interrupted (Ctrl-C)" : "terminated by a signal");
+                  info->ssi_signo == SIGINT ? "Interrupted (Ctrl-C)" : "Terminated by a signal");
         return 0;
 }
 
@@ -348,7 +348,8 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
         /* The writer meets every other fault of the path itself, and words it. */
         if (facts.error == ETIMEDOUT) {
                 run_refuse(foreground->run, REASON_STALLED,
-                           "the path does not answer: its file system hangs");
+                           "The path did not answer in 10 s: its file system hangs. Look for timeouts in the "
+                           "kernel log.");
                 return;
         }
         if (facts.error == ENOENT || facts.error == ENOTDIR || facts.error == ELOOP || facts.error != 0) {
@@ -356,8 +357,8 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
 
                 (void) snprintf(detail, sizeof detail,
                                 facts.error == ELOOP ? "%.150s is a symbolic link, which may lead to another "
-                                                       "disk; name the directory itself"
-                                                     : "%.150s: %s; give an existing directory",
+                                                       "disk. Name the directory itself."
+                                                     : "%.150s: %s. Give an existing directory.",
                                 path, strerror(facts.error));
                 run_refuse(foreground->run, facts.error == ELOOP ? REASON_WRONG_DEVICE : REASON_PATH_MISSING,
                            detail);

@@ -75,7 +75,7 @@ bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
                 double reserve = guard->min_free_ratio * (double) target->facts.total_bytes;
                 if (reserve < (double) guard->min_free_bytes)
                         reserve = (double) guard->min_free_bytes;
-                double needed = (double) bytes + reserve;
+                double needed = (double) profile_space_bytes(profile) + reserve;
 
                 if ((double) target->facts.free_bytes < needed) {
                         answer->result = START_REFUSED;

@@ -39,7 +39,8 @@ static void close_interrupted(Manager *manager, RunRecord *record)
         record->judgement.verdict = VERDICT_INCONCLUSIVE;
         record->judgement.reasons.n = 0;
         reasons_add(&record->judgement.reasons, REASON_ABORTED,
-                    "the daemon ended in the middle of the run; start another one");
+                    "The daemon ended in the middle of the run, after %.1f MB. Run again.",
+                    (double) record->bytes_written / 1e6);
         if (!record->finished_real_ns)
                 record->finished_real_ns =
                         record->started_real_ns ? record->started_real_ns : record->queued_real_ns;

@@ -192,7 +192,9 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
          */
         target_inspect(target);
         if (!target->inspection)
-                run_refuse(target->run, REASON_ABORTED, "no child could be started to look at the path");
+                run_refuse(target->run, REASON_ABORTED,
+                           "No child process could be started to look at the path. Free "
+                           "memory or processes and run again.");
         return 0;
 }
 
@@ -258,7 +260,7 @@ int runs_abort(Manager *manager, const char *id, const char *who)
 
                 if (!target->run || strcmp(run_record(target->run)->id, id) != 0)
                         continue;
-                (void) snprintf(detail, sizeof detail, "aborted by %s", who);
+                (void) snprintf(detail, sizeof detail, "Aborted by %s", who);
                 run_abort(target->run, detail);
                 manager_changed(manager);
                 return 0;

@@ -101,12 +101,16 @@ static void describe_path_error(const Target *target, int error, Reasons *reason
         if (error == ELOOP)
                 reasons_add(
                         reasons, REASON_WRONG_DEVICE,
-                        "%s is a symbolic link, which may lead to another disk; name the directory itself",
+                        "%s is a symbolic link, which may lead to another disk. Name the directory itself.",
                         path);
         else if (error == ETIMEDOUT)
-                reasons_add(reasons, REASON_STALLED, "%s does not answer: its file system hangs", path);
+                reasons_add(
+                        reasons, REASON_STALLED,
+                        "%s did not answer in %u s: its file system hangs. Look for timeouts in the kernel "
+                        "log.",
+                        path, (unsigned) (INSPECTION_TIMEOUT_NS / NS_PER_S));
         else
-                reasons_add(reasons, REASON_PATH_MISSING, "%s: %s; give an existing directory", path,
+                reasons_add(reasons, REASON_PATH_MISSING, "%s: %s. Give an existing directory.", path,
                             strerror(error));
 }
 
@@ -171,7 +175,7 @@ static bool is_at_home(Target *target, const Device *found)
                 bool ok = found->status == DEVICE_OK;
 
                 reasons_add(&target->device_reasons, REASON_NOT_MOUNTED,
-                            "%s is not mounted: %s fell back to %s%s%s; mount it%s%s%s", target->home,
+                            "%s is not mounted: %s fell back to %s%s%s. Mount it%s%s%s.", target->home,
                             target->config->path, found->mount_point, ok ? " on " : "", ok ? found->name : "",
                             ok ? ", or, if the move is meant, set device = " : "", ok ? found->name : "",
                             ok ? " for the target" : "");
@@ -194,7 +198,7 @@ static bool is_named_device(Target *target, const PathFacts *facts, const Device
             found->status != DEVICE_OK || device_shares_disk(found, named))
                 return true;
         reasons_add(&target->device_reasons, REASON_WRONG_DEVICE,
-                    "%s is on %s, not on %s as device = says; mount the right disk or correct the setting",
+                    "%s is on %s, not on %s as device = says. Mount the right disk or correct the setting.",
                     target->config->path, found->name, named->name);
         return false;
 }
@@ -218,7 +222,8 @@ static Device *find_device(Target *target, const PathFacts *facts)
         }
         int r = device_resolve(&manager->roots, facts->resolved, facts->dev, target->config->device, &found);
         if (r < 0) {
-                reasons_add(reasons, REASON_NO_BLOCK_DEVICE, "cannot read the mount table: %s", strerror(-r));
+                reasons_add(reasons, REASON_NO_BLOCK_DEVICE, "The mount table cannot be read: %s. Run again.",
+                            strerror(-r));
                 return NULL;
         }
         if (!is_right_device(target, facts, found))
@@ -226,8 +231,9 @@ static Device *find_device(Target *target, const PathFacts *facts)
         if (found->status == DEVICE_OK)
                 return found;
         reasons_add(reasons,
-                    found->status == DEVICE_NOT_MOUNTED ? REASON_NOT_MOUNTED : REASON_NO_BLOCK_DEVICE, "%s",
-                    found->detail ? found->detail : target->config->path);
+                    found->status == DEVICE_NOT_MOUNTED ? REASON_NOT_MOUNTED : REASON_NO_BLOCK_DEVICE,
+                    "%s: %s. Test a directory on a local disk.", target->config->path,
+                    found->detail ? found->detail : "no block device");
         return found;
 }
 

@@ -54,18 +54,26 @@ static uint64_t advance(uint64_t *state)
         return *state;
 }
 
+/* Twice as wide where the processor can, a third less time; the loader picks. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) /* whose older ones cannot link it */
+#define WIDEST __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDEST
+#endif
+
 /* Each page is a piece of the random pool under a fresh 128-bit key. Two pages of the same piece differ in
  * nearly every byte, and no run of bytes is found again at any distance, which is what compression and
  * deduplication live on; and it costs one exclusive or to 16 bytes, close to what filling with zeros does. */
-void pattern_fill(PatternSource *source, void *block, size_t size)
+WIDEST void pattern_fill(PatternSource *source, void *block, size_t size)
 {
         PatternVector *out = __builtin_assume_aligned(block, 64);
 
         for (size_t n = size / PATTERN_PAGE; n > 0; n--) {
-                PatternVector key = { advance(&source->state[0]), advance(&source->state[1]) };
+                uint64_t a = advance(&source->state[0]), b = advance(&source->state[1]);
+                const PatternVector key = { a, b, a, b };
                 /* A piece may start at any 64th byte. */
                 const PatternVector *piece =
-                        source->pool + ((key[0] ^ key[1]) >> 32) % (PATTERN_POOL / 64) * 4;
+                        source->pool + ((a ^ b) >> 32) % (PATTERN_POOL / 64) * (64 / sizeof *piece);
 
                 for (size_t i = 0; i < PATTERN_PAGE / sizeof *out; i += 4) {
                         out[i] = piece[i] ^ key;

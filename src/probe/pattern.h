@@ -6,7 +6,7 @@
 #define PATTERN_PAGE 4096
 #define PATTERN_POOL (16 * 1024) /* fits the first-level cache beside what is written */
 
-typedef uint64_t PatternVector __attribute__((vector_size(16)));
+typedef uint64_t PatternVector __attribute__((vector_size(32)));
 
 typedef struct PatternSource {
         PatternVector pool[(PATTERN_POOL + PATTERN_PAGE) / sizeof(PatternVector)];

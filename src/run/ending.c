@@ -52,30 +52,39 @@ void run_set_end_from_outcome(Run *run)
         case PROBE_KILLED:
                 if (!run->end_known)
                         (void) snprintf(run->detail, sizeof run->detail,
-                                        "writer %u was killed from outside (out of memory?)",
+                                        "Writer %u was killed from outside (out of memory?)",
                                         progress->failed_stream);
                 run_set_end(run, TEST_ABORTED);
                 break;
         case PROBE_PATH_MISSING:
-                run_set_not_started(run, REASON_PATH_MISSING, "%s: %s; give an existing directory", path,
+                run_set_not_started(run, REASON_PATH_MISSING, "%s: %s. Give an existing directory.", path,
                                     text);
                 break;
         case PROBE_SYMLINK:
                 run_set_not_started(
                         run, REASON_WRONG_DEVICE,
-                        "%s is a symbolic link, which may lead to another disk; name the directory itself",
+                        "%s is a symbolic link, which may lead to another disk. Name the directory itself.",
                         path);
                 break;
         case PROBE_NOT_WRITABLE:
                 run_set_not_started(
                         run, REASON_WRITE_ERROR,
-                        "cannot create a test file in %s: %s; make it writable for the user that tests it",
+                        "No test file can be made in %s: %s. Make it writable for the user that tests it.",
                         path, text);
                 break;
         case PROBE_DIRECT_REFUSED:
-                run_set_not_started(
-                        run, REASON_DIRECT_IO_UNSUPPORTED,
-                        "%s: the file system refuses O_DIRECT; test a file system on a local disk", path);
+                if (progress->writing_failed) {
+                        run_set_not_started(
+                                run, REASON_DIRECT_IO_UNSUPPORTED,
+                                "%s: the file system refuses direct writes of %.0f KiB. Use a larger "
+                                "block_size, or test a file system with direct I/O.",
+                                path, (double) run->record->block_size / 1024);
+                        break;
+                }
+                run_set_not_started(run, REASON_DIRECT_IO_UNSUPPORTED,
+                                    "%s: the file system refuses O_DIRECT. Test a directory on a local "
+                                    "disk's file system.",
+                                    path);
                 break;
         case PROBE_NO_SPACE:
                 if (progress->writing_failed)
@@ -83,9 +92,8 @@ void run_set_end_from_outcome(Run *run)
                 else
                         run_set_not_started(
                                 run, REASON_NO_SPACE,
-                                "%.0f MiB are free in %s, the test and its reserve need %.0f MiB; "
-                                "free some, or "
-                                "use a smaller profile",
+                                "%.0f MiB are free in %s, the test and its reserve need %.0f MiB. Free "
+                                "some, or use a smaller profile.",
                                 (double) progress->free_bytes / 1048576, path,
                                 (double) progress->needed_bytes / 1048576);
                 break;
@@ -93,12 +101,14 @@ void run_set_end_from_outcome(Run *run)
                 if (progress->writing_failed)
                         run_set_end(run, TEST_WRITE_ERROR);
                 else
-                        run_set_not_started(run, REASON_WRITE_ERROR, "cannot create a test file in %s: %s",
+                        run_set_not_started(run, REASON_WRITE_ERROR,
+                                            "No test file can be made in %s: %s. Look at the kernel log.",
                                             path, text);
                 break;
         case PROBE_INTERNAL:
         case _PROBE_OUTCOME_MAX:
-                run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s", text);
+                run_set_not_started(run, REASON_ABORTED, "The test could not be set up: %s. Run again.",
+                                    text);
                 break;
         }
 }
@@ -153,7 +163,8 @@ void run_judge(Run *run)
                         run->longest_stall_ns = histogram->max_ns;
         }
         if (collect_samples(run) < 0)
-                run_set_not_started(run, REASON_ABORTED, "out of memory");
+                run_set_not_started(run, REASON_ABORTED,
+                                    "This host is out of memory. Free some and run again.");
 
         RunFacts facts = {
                 .end = run->end,

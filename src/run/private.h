@@ -35,12 +35,13 @@ struct Run {
         unsigned streams;
         uint64_t bytes_before, elapsed_before_ns;
         RunRecord *best;
+        uint64_t worst_stall_ns; /* of all steps */
         bool judged;
 
         TestEnd end;
         bool end_known;
         ReasonCode start_reason;
-        char detail[256]; /* of the end: why it could not start, or who aborted */
+        char detail[400]; /* of the end: why it could not start, or who aborted */
         ProbeProgress progress;
         bool aborting; /* the time of grace runs: another abort does not begin it anew */
         bool ended, gone;
@@ -69,8 +70,12 @@ uint64_t ramp_count(const Profile *profile, unsigned streams);
  * run->streams is set for it. */
 bool ramp_take_step(Run *run);
 
-/* No more steps: the best one becomes the run's result. */
-void ramp_finish(Run *run);
+/* No more steps: the best one becomes the run's result, unless the step at hand ended the run by an error or
+ * an abort; then that is the result. */
+void ramp_end(Run *run);
+
+/* The same when a step's files are not freed in time, so that no other can follow. */
+void ramp_end_early(Run *run);
 
 /* What the record's state is after such an end. */
 RunState run_state_after(TestEnd end);

@@ -37,9 +37,7 @@ static void move_result(RunRecord *to, RunRecord *from)
         to->n_slowest = from->n_slowest;
         memcpy(to->slowest, from->slowest, sizeof to->slowest);
         from->samples = NULL;
-        from->n_samples = 0;
-        from->n_slowest = 0;
-        from->has_latency = false;
+        run_record_forget_result(from);
 }
 
 /* The highest throughput that still meets the latency; while none does, the first step. */
@@ -61,6 +59,8 @@ static void keep_if_best(Run *run)
                 return;
         if (first || is_better(run->best, &run->record->judgement))
                 move_result(run->best, run->record);
+        else
+                run_record_forget_result(run->record);
 }
 
 bool ramp_take_step(Run *run)
@@ -69,6 +69,8 @@ bool ramp_take_step(Run *run)
         uint64_t limit_ns = run->guard.max_duration_ns;
 
         run_judge(run);
+        if (run->longest_stall_ns > run->worst_stall_ns)
+                run->worst_stall_ns = run->longest_stall_ns;
         bool meets = record->judgement.criteria[CRITERION_WRITE_LATENCY].pass;
         RampStep *step = &record->steps[record->n_steps++];
 
@@ -90,17 +92,38 @@ bool ramp_take_step(Run *run)
         return true;
 }
 
-void ramp_finish(Run *run)
+void ramp_end(Run *run)
 {
         RunRecord *record = run->record;
 
-        if (!run->best)
+        if (!run->best || (run->end != TEST_COMPLETE && run->end != TEST_TIME_LIMIT))
                 return;
         move_result(record, run->best);
+        /* What happened in any step is worth knowing. */
+        if (run->worst_stall_ns > STALL_LIMIT_NS)
+                reasons_add(&record->judgement.reasons, REASON_STALLED,
+                            "A write was outstanding for %.1f s in one of the %zu steps, longer than %.1f s. "
+                            "Look for timeouts and resets in the kernel log.",
+                            (double) run->worst_stall_ns / 1e9, record->n_steps,
+                            (double) STALL_LIMIT_NS / 1e9);
         if (run->end == TEST_TIME_LIMIT)
                 reasons_add(&record->judgement.reasons, REASON_TRUNCATED,
                             "The time limit of %.0f s ended the ramp at %u streams. Raise max_duration to "
                             "see more.",
                             (double) run->guard.max_duration_ns / 1e9, run->streams);
         run->judged = true;
+}
+
+void ramp_end_early(Run *run)
+{
+        unsigned streams = run->streams;
+        bool more = run->end == TEST_COMPLETE && ramp_take_step(run);
+
+        ramp_end(run);
+        if (more && run->judged)
+                reasons_add(
+                        &run->record->judgement.reasons, REASON_TRUNCATED,
+                        "The files of the step of %u streams were not freed in time, which ended the ramp. "
+                        "See what keeps the file system busy, and run again.",
+                        streams);
 }

@@ -71,13 +71,14 @@ void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *
         };
 }
 
-int run_record_new(RunRecord **ret)
+/* What nobody has measured yet must not read as zero. */
+void run_record_forget_result(RunRecord *record)
 {
-        RunRecord *record = calloc(1, sizeof *record);
-        if (!record)
-                return -ENOMEM;
-
-        /* What nobody has measured yet must not read as zero. */
+        free(record->samples);
+        record->samples = NULL;
+        record->n_samples = 0;
+        record->n_slowest = 0;
+        record->has_latency = false;
         record->judgement = (Judgement){
                 .verdict = VERDICT_NEVER_RUN,
                 .criteria = { { .value = NAN }, { .value = NAN } },
@@ -92,6 +93,14 @@ int run_record_new(RunRecord **ret)
                 memcpy((char *) &record->judgement.measured + metric_columns[i].offset, &(double){ NAN },
                        sizeof(double));
         record->latency = (LatencySummary){ NAN, NAN, NAN, NAN, NAN, NAN };
+}
+
+int run_record_new(RunRecord **ret)
+{
+        RunRecord *record = calloc(1, sizeof *record);
+        if (!record)
+                return -ENOMEM;
+        run_record_forget_result(record);
         record->background_write_mb_per_s = NAN;
         *ret = record;
         return 0;

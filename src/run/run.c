@@ -243,38 +243,46 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
         refresh(run);
         if (!run->window_closed)
                 run_set_not_started(run, REASON_STALLED,
-                                    "the test file could not be made: %s does not answer", run->record->path);
+                                    "The test file could not be made within %" PRIu64
+                                    " s: %s does not answer. Look for "
+                                    "timeouts in the kernel log.",
+                                    CLOSING_NS / NS_PER_S, run->record->path);
+        bool held = run->progress.state < PROBE_CLOSING;
         /* Also one that should be closing: it may have been stopped by a signal. */
         probe_kill(run->probe);
         if (!run->end_known)
                 run_set_end_from_outcome(run);
+        /* Writers that do not come back are the result; a file that takes long to be freed only ends a ramp.
+         */
+        if (run->profile.ramp && !held)
+                ramp_end_early(run);
         finish(run);
         return 0;
 }
 
-/* Of a step, when it is a ramp: its own time, or what is left of the whole. */
-static uint64_t deadline_after_ns(const Run *run)
+/* What is left of the time limit; UINT64_MAX without one. The steps of a ramp share it. */
+static uint64_t limit_left_ns(const Run *run)
 {
-        uint64_t duration_ns = run->profile.duration_ns, limit_ns = run->guard.max_duration_ns;
+        uint64_t limit_ns = run->guard.max_duration_ns;
 
-        if (limit_ns)
-                limit_ns = limit_ns > run->elapsed_before_ns ? limit_ns - run->elapsed_before_ns : 1;
-        if (!duration_ns || (limit_ns && limit_ns < duration_ns))
-                return limit_ns;
-        return duration_ns;
+        if (!limit_ns)
+                return UINT64_MAX;
+        return limit_ns > run->elapsed_before_ns ? limit_ns - run->elapsed_before_ns : 1;
+}
+
+static bool time_is_planned(const Run *run)
+{
+        return run->profile.duration_ns > 0 && run->profile.duration_ns <= limit_left_ns(run);
 }
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Run *run = userdata;
-        uint64_t duration_ns = run->profile.duration_ns;
-        bool planned =
-                duration_ns > 0 && (!run->guard.max_duration_ns || duration_ns <= run->guard.max_duration_ns);
 
         (void) source;
         (void) usec;
         source_free(&run->deadline_timer);
-        run_set_end(run, planned ? TEST_COMPLETE : TEST_TIME_LIMIT);
+        run_set_end(run, time_is_planned(run) ? TEST_COMPLETE : TEST_TIME_LIMIT);
         probe_stop(run->probe);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
 }
@@ -282,6 +290,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 /* All writers wait: read the counters, let go, watch. */
 static int open_window(Run *run)
 {
+        uint64_t time_ns = time_is_planned(run) ? run->profile.duration_ns : limit_left_ns(run);
         int r;
 
         sampler_read(run->sampler, &run->first);
@@ -291,14 +300,22 @@ static int open_window(Run *run)
         run->next_watch_ns = run->first.mono_ns + FINE_NS;
         r = arm(run, &run->watch_timer, run->next_watch_ns, on_watch);
         source_free(&run->grace_timer);
-        if (r >= 0 && deadline_after_ns(run) > 0)
-                r = arm(run, &run->deadline_timer, run->first.mono_ns + deadline_after_ns(run), on_deadline);
+        if (r >= 0 && time_ns != UINT64_MAX)
+                r = arm(run, &run->deadline_timer, run->first.mono_ns + time_ns, on_deadline);
         return r;
 }
 
 /* ---- the steps of a ramp ---- */
 
 static int start_probe(Run *run);
+
+/* Ends hard what start_probe() began. */
+static void stop_probe(Run *run)
+{
+        source_free(&run->probe_source);
+        source_free(&run->grace_timer);
+        run->probe = probe_free(run->probe);
+}
 
 /* Makes room for another window. */
 static void forget_step(Run *run)
@@ -317,16 +334,18 @@ static void forget_step(Run *run)
 /* The writers of a step are gone. Whether those of another one are at work now. */
 static bool next_step(Run *run)
 {
-        if (!ramp_take_step(run)) {
-                ramp_finish(run);
+        if (run->end != TEST_COMPLETE || !ramp_take_step(run)) {
+                ramp_end(run);
                 return false;
         }
         forget_step(run);
         int r = start_probe(run);
         if (r >= 0)
                 return true;
+        stop_probe(run);
         run->gone = true;
-        run_set_not_started(run, REASON_ABORTED, "the next step could not be set up: %s", strerror(-r));
+        run_set_not_started(run, REASON_ABORTED, "The step of %u streams could not be set up: %s. Run again.",
+                            run->streams, strerror(-r));
         return false;
 }
 
@@ -348,8 +367,8 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
         case PROBE_READY:
                 r = open_window(run);
                 if (r < 0) {
-                        run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s",
-                                            strerror(-r));
+                        run_set_not_started(run, REASON_ABORTED,
+                                            "The test could not be set up: %s. Run again.", strerror(-r));
                         probe_kill(run->probe);
                         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS,
                                    on_grace_over);
@@ -376,7 +395,7 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
         close_window(run);
         refresh(run);
         run_set_end_from_outcome(run);
-        if (!run->profile.ramp || run->end != TEST_COMPLETE || !next_step(run))
+        if (!run->profile.ramp || !next_step(run))
                 finish(run);
         return 0;
 }
@@ -437,21 +456,24 @@ void run_start(Run *run, const Device *device, double background_write_mb_per_s)
         record->background_write_mb_per_s = background_write_mb_per_s;
         int r = device ? device_copy(device, &record->device) : 0;
         if (r < 0 || !device)
-                run_set_not_started(run, REASON_NO_BLOCK_DEVICE, "no block device was found under %s",
+                run_set_not_started(run, REASON_NO_BLOCK_DEVICE,
+                                    "No block device was found under %s. Test a directory on a local disk.",
                                     record->path);
         else if (device->status == DEVICE_NOT_MOUNTED)
-                run_set_not_started(run, REASON_NOT_MOUNTED, "%s",
-                                    device->detail ? device->detail : record->path);
+                run_set_not_started(run, REASON_NOT_MOUNTED, "%s: %s. Mount the disk and run again.",
+                                    record->path, device->detail ? device->detail : "not mounted");
         else if (device->status != DEVICE_OK)
-                run_set_not_started(run, REASON_NO_BLOCK_DEVICE, "%s",
-                                    device->detail ? device->detail : record->path);
+                run_set_not_started(run, REASON_NO_BLOCK_DEVICE,
+                                    "%s: %s. Test a directory on a local disk, or name the disk below with "
+                                    "device = NAME.",
+                                    record->path, device->detail ? device->detail : "no block device");
         for (size_t i = 0; !run->end_known && i < record->device->n_rows; i++) {
                 const DeviceNode *node = &record->device->nodes[record->device->rows[i]];
 
                 if (node->iostats == 0)
                         run_set_not_started(run, REASON_COUNTERS_DISABLED,
-                                            "%s does not count its I/O (queue/iostats is 0); write 1 to "
-                                            "/sys/block/%s/queue/iostats and test again",
+                                            "%s does not count its I/O (queue/iostats is 0). Write 1 to "
+                                            "/sys/block/%s/queue/iostats and run again.",
                                             node->name, node->name);
         }
         if (!run->end_known) {
@@ -459,13 +481,11 @@ void run_start(Run *run, const Device *device, double background_write_mb_per_s)
                 if (r >= 0)
                         r = start_probe(run);
                 if (r < 0)
-                        run_set_not_started(run, REASON_ABORTED, "the test could not be set up: %s",
-                                            strerror(-r));
+                        run_set_not_started(run, REASON_ABORTED,
+                                            "The test could not be set up: %s. Run again.", strerror(-r));
         }
         if (run->end_known) {
-                run->probe_source = sd_event_source_disable_unref(run->probe_source);
-                source_free(&run->grace_timer);
-                run->probe = probe_free(run->probe);
+                stop_probe(run);
                 finish_unstarted(run);
                 return;
         }
@@ -485,6 +505,9 @@ void run_abort(Run *run, const char *detail)
         if (run->ended || run->aborting)
                 return;
         run->aborting = true;
+        /* That a step of a ramp has ended well is not the end of the run. */
+        if (run->profile.ramp && run->end == TEST_COMPLETE)
+                run->end_known = false;
         if (!run->end_known)
                 (void) snprintf(run->detail, sizeof run->detail, "%s", detail);
         run_set_end(run, TEST_ABORTED);

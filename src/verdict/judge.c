@@ -89,9 +89,26 @@ static Verdict judge_write_error(const RunFacts *facts, Reasons *reasons)
         return VERDICT_FAIL;
 }
 
+#define WRITTEN_SIZE 64
+
+/* "5.0 MB of 10.0 MB"; how much it will be is not known of a test by time. */
+static const char *written_text(char buf[WRITTEN_SIZE], const RunFacts *facts)
+{
+        double written = (double) facts->bytes_written / 1e6;
+
+        if (facts->bytes_total > 0)
+                (void) snprintf(buf, WRITTEN_SIZE, "%.1f MB of %.1f MB", written,
+                                (double) facts->bytes_total / 1e6);
+        else
+                (void) snprintf(buf, WRITTEN_SIZE, "%.1f MB", written);
+        return buf;
+}
+
 /* The verdict when the end alone decides it, else VERDICT_NEVER_RUN. */
 static Verdict judge_end(const RunFacts *facts, Reasons *reasons)
 {
+        char written[WRITTEN_SIZE];
+
         switch (facts->end) {
         case TEST_COMPLETE:
         case TEST_TIME_LIMIT:
@@ -101,14 +118,14 @@ static Verdict judge_end(const RunFacts *facts, Reasons *reasons)
                             facts->start_detail ? facts->start_detail : "The test could not start.");
                 return VERDICT_INCONCLUSIVE;
         case TEST_ABORTED:
-                reasons_add(reasons, REASON_ABORTED, "%s after %.1f MB of %.1f MB. Run again.",
+                reasons_add(reasons, REASON_ABORTED, "%s after %s. Run again.",
                             facts->abort_detail ? facts->abort_detail : "Aborted",
-                            (double) facts->bytes_written / 1e6, (double) facts->bytes_total / 1e6);
+                            written_text(written, facts));
                 return VERDICT_INCONCLUSIVE;
         case TEST_NO_SPACE:
                 reasons_add(reasons, REASON_NO_SPACE,
-                            "The file system was full after %.1f MB of %.1f MB. Free space and run again.",
-                            (double) facts->bytes_written / 1e6, (double) facts->bytes_total / 1e6);
+                            "The file system was full after %s. Free space and run again.",
+                            written_text(written, facts));
                 return VERDICT_INCONCLUSIVE;
         case TEST_WRITE_ERROR:
                 return judge_write_error(facts, reasons);
@@ -181,12 +198,12 @@ static void find_missing_bytes(const RunFacts *facts, const Window *window, Reas
         if (written <= 0 || seen >= BYTES_SEEN_MIN * written)
                 return;
         reasons_add(reasons, REASON_BYTES_MISMATCH,
-                    "%s saw %.1f MB of the %.1f MB written (%.0f %%, at least %.0f %% expected): %s.",
+                    "%s saw %.1f MB of the %.1f MB written (%.0f %%, at least %.0f %% expected): %s",
                     device_name(facts), seen / 1e6, written / 1e6, 100 * seen / written, 100 * BYTES_SEEN_MIN,
                     facts->compresses
-                            ? "the file system compresses them; use pattern = random or a directory without "
-                              "compression"
-                            : "a cache or another device takes the rest; see which device holds the path");
+                            ? "the file system compresses them. Use pattern = random or a directory without "
+                              "compression."
+                            : "a cache or another device takes the rest. See which device holds the path.");
 }
 
 /* Adds why the figures cannot be judged. Untimed counters are apart: throughput can still be. */
@@ -254,6 +271,8 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
 
 static void add_remarks(const RunFacts *facts, const Window *window, Reasons *reasons)
 {
+        char written[WRITTEN_SIZE];
+
         if (facts->stall_limit_ns > 0 && facts->longest_stall_ns > facts->stall_limit_ns)
                 reasons_add(reasons, REASON_STALLED,
                             "A write to %s was outstanding for %.1f s, longer than %.1f s. Look for timeouts "
@@ -262,10 +281,10 @@ static void add_remarks(const RunFacts *facts, const Window *window, Reasons *re
                             ns_to_s(facts->stall_limit_ns));
         if (facts->end == TEST_TIME_LIMIT)
                 reasons_add(reasons, REASON_TRUNCATED,
-                            "The time limit of %.1f s ended the test after %.1f MB of %.1f MB: judged on "
-                            "the %.1f s measured. Raise max_duration to write all.",
-                            ns_to_s(facts->time_limit_ns), (double) facts->bytes_written / 1e6,
-                            (double) facts->bytes_total / 1e6, ns_to_s(window->sum.interval_ns));
+                            "The time limit of %.1f s ended the test after %s: judged on the %.1f s "
+                            "measured. Raise max_duration to write all.",
+                            ns_to_s(facts->time_limit_ns), written_text(written, facts),
+                            ns_to_s(window->sum.interval_ns));
 }
 
 static Verdict judge_window(const Limits *limits, const RunFacts *facts, const Window *window, Judgement *j)

@@ -90,6 +90,32 @@ def run_probe(program, directory, count, *options):
     }
 
 
+def short_pairs(program, directory, over, under, pairs, count=256):
+    """OVER beside UNDER in many short pairs, since a machine that others use drifts."""
+    option = {"zero": [], "bare": ["--bare"], "random": ["--random"]}
+    rows = {over: [], under: []}
+    for i in range(pairs):
+        for name in ((over, under), (under, over))[i % 2]:
+            output = subprocess.run(
+                [program, f"--count={count}", *option[name], directory], check=True, capture_output=True, text=True
+            ).stdout
+            result = json.loads(output)
+            rows[name].append((result["seconds"] / count * 1e6, result["writing_cpu_seconds"] / count * 1e6))
+            settle(directory, (count + 100) * MIB)
+    print(f"  {pairs} short pairs of {count} blocks, {over} - {under}:")
+    for column, what in enumerate(("time a block", "CPU time a block, user + system")):
+        differences = sorted(a[column] - b[column] for a, b in zip(rows[over], rows[under]))
+        low, middle, high = statistics.quantiles(differences, n=4)
+        base = statistics.median(row[column] for row in rows[under])
+        print(
+            f"    {what}: {middle:+.2f} us ({low:+.2f}..{high:+.2f}) of {base:.1f} us;"
+            f" at 2 GB/s (524 us a block) {100 * middle / 524.3:+.2f} %"
+        )
+    fastest = [min(row[0] for row in rows[name]) for name in (over, under)]
+    ratios = sorted(b[0] / a[0] for a, b in zip(rows[over], rows[under]))
+    print(f"    throughput, {over} / {under}: median {statistics.median(ratios):.3f}, fastest {fastest[1] / fastest[0]:.3f}")
+
+
 def settle(directory, needed):
     """Leaves nothing of the last program for the next: xfs and btrfs give space back after a while."""
     for _ in range(600):
@@ -106,6 +132,7 @@ def main():
     parser.add_argument("--fs", choices=MKFS, default="xfs")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--short-pairs", type=int, default=60)
     parser.add_argument("--probe-run", default="build/tests/tools/probe-run")
     arguments = parser.parse_args()
 
@@ -121,6 +148,9 @@ def main():
         for run in runs.values():  # a round for the caches, not counted
             run(directory)
             settle(directory, (count + 100) * MIB)
+        # Histogram and progress against the calls alone; what random data costs.
+        short_pairs(program, directory, "zero", "bare", arguments.short_pairs)
+        short_pairs(program, directory, "random", "zero", arguments.short_pairs)
         for i in range(arguments.pairs):
             # Each goes first equally often.
             names = list(runs)

@@ -7,7 +7,8 @@
 catalog.py names the disks that the programs must judge, each with the truth about it.
 """
 
+from .counters import counters
 from .disk import Disk, disk, missing, private_mounts, two_partitions
 from .process import kill, run, spawn, sweep, wait_for
 
-__all__ = ["Disk", "disk", "kill", "missing", "private_mounts", "run", "spawn", "sweep", "two_partitions", "wait_for"]
+__all__ = ["Disk", "counters", "disk", "kill", "missing", "private_mounts", "run", "spawn", "sweep", "two_partitions", "wait_for"]

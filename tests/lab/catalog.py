@@ -22,6 +22,17 @@ class Case:
     never: frozenset = frozenset()     # codes that must not
     count: int = 300           # blocks of 1 MiB
     limits: dict = dataclasses.field(default_factory=lambda: dict(LIMITS))
+    during: tuple = ()         # what happens to the disk in the middle: a method of Disk and its arguments
+    beside: str = ""           # what goes on all the while: a method of Disk that is a context
+    after: str = ""            # what makes the disk ordinary again, so that it can be looked at
+    dead: bool = False         # nothing can: it is gone
+    max_duration: str = "10m"  # of the run
+    state: str = "finished"
+
+    @property
+    def whole(self):
+        """Whether all bytes are written."""
+        return not self.during and not self.after
 
 
 def case(name, disk, verdict, *reasons, never=(), **more):
@@ -47,5 +58,23 @@ CASES = [
          "unsteady", never=[THROUGHPUT, LATENCY], count=400,
          limits={**LIMITS, "pass_ratio": 0.9}),
     case("cliff", {"rate": GOOD, "cliff_after": 64 * MIB, "cliff_rate": 30 * MB}, "fail", THROUGHPUT, count=128),
-    case("eio", {"rate": GOOD, "error": 5, "error_after": 64 * MIB}, "fail", "write_error"),
+    case("first-write", {"rate": GOOD, "first_write_rate": 40 * MB}, "fail", THROUGHPUT, never=[LATENCY], count=64),
+    case("stall", {"rate": GOOD, "stall_after": 64 * MIB, "stall_us": 5000000}, "fail", "stalled", THROUGHPUT),
+    case("hang", {"rate": GOOD, "hang_after": 64 * MIB}, "fail", "stalled", "truncated", max_duration="2s",
+         after="unhang"),
+    case("eio", {"rate": GOOD, "error": 5, "error_after": 64 * MIB}, "fail", "write_error", after="heal"),
+    case("eio-ext4", {"rate": GOOD, "fs": "ext4", "error": 5, "error_after": 64 * MIB}, "fail", "write_error",
+         after="heal"),
+    case("enospc", {"rate": 40 * MB}, "inconclusive", "no_space", during=("fill", "1M"), after="unfill",
+         state="failed"),
+    case("enospc-ext4", {"rate": 40 * MB, "fs": "ext4"}, "inconclusive", "no_space", during=("fill", "1M"),
+         after="unfill", state="failed"),
+    case("removed", {"rate": 40 * MB}, "fail", "write_error", during=("remove",), dead=True),
+    case("read-only", {"rate": 40 * MB}, "fail", "write_error", during=("go_read_only",), after="heal"),
+    case("read-only-ext4", {"rate": 40 * MB, "fs": "ext4"}, "fail", "write_error", during=("go_read_only",),
+         after="heal"),
+    case("other-writer", {"rate": 60 * MB}, "inconclusive", "foreign_io", THROUGHPUT, beside="other_writer", count=48),
+    case("compressed", {"fs": "btrfs", "mount_options": ["compress=zstd"]}, "inconclusive", "bytes_mismatch"),
+    # Each write is synced, so the slow file shows through the cache; that there is one the device's detail says.
+    case("page-cache", {"rate": 30 * MB, "dio": False}, "fail", THROUGHPUT, count=64),
 ]

@@ -267,8 +267,8 @@ def _serve(stack, disk, data):
     return image
 
 
-def _loop(stack, file, dio):
-    command = ["losetup", "--find", "--show", f"--direct-io={'on' if dio else 'off'}"]
+def _loop(stack, file, dio, sector_size=512):
+    command = ["losetup", "--find", "--show", f"--direct-io={'on' if dio else 'off'}", f"--sector-size={sector_size}"]
     for _ in range(20):  # another process may take the free one first
         done = run(*command, file, check=False)
         if done.returncode == 0:
@@ -283,8 +283,8 @@ def _loop(stack, file, dio):
     return device
 
 
-def _mount(stack, it, filesystem, mount_options, point):
-    run(*MKFS[filesystem], it.device)
+def _mount(stack, it, filesystem, mount_options, point, mkfs_options=()):
+    run(*MKFS[filesystem], *mkfs_options, it.device)
     point.mkdir()
     it.path, it.filesystem = point, filesystem
     it._mount_options = ",".join(["noatime", *(["errors=remount-ro"] if filesystem == "ext4" else []), *mount_options])
@@ -294,7 +294,8 @@ def _mount(stack, it, filesystem, mount_options, point):
 
 
 @contextlib.contextmanager
-def disk(size="512M", fs="xfs", dio=True, mount_options=(), programmable=True, **behaviour):
+def disk(size="512M", fs="xfs", dio=True, mount_options=(), programmable=True, sector_size=512,
+         mkfs_options=(), **behaviour):
     """A mounted disk; see Disk, and plugin.c for the behaviours. Not programmable: straight on memory, fast."""
     unknown = set(behaviour) - set(BEHAVIOUR)
     if unknown or (behaviour and not programmable):
@@ -305,8 +306,8 @@ def disk(size="512M", fs="xfs", dio=True, mount_options=(), programmable=True, *
         file = _memory_file(it.folder, parse_size(size), written=not programmable)
         if programmable:
             file = _serve(stack, it, file)
-        it.device = _loop(stack, file, dio)
-        _mount(stack, it, fs, mount_options, it.folder / "mnt")
+        it.device = _loop(stack, file, dio, sector_size)
+        _mount(stack, it, fs, mount_options, it.folder / "mnt", mkfs_options)
         if programmable:
             stack.callback(it.behave)  # first of all at the end: nothing may hang while the rest is taken down
             it.behave(**behaviour)

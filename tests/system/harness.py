@@ -26,6 +26,26 @@ TIERPROBE = BUILD / "src" / "tierprobe"
 SANITIZED = re.compile(rb"ERROR: \w+Sanitizer|runtime error:|Assertion .* failed")
 
 
+# A reason is a sentence with the number or name that decided it, and one that says what to do.
+ACTION = re.compile(r"(?:^|[.:;,] )(?:and )?(?:Capture|Free|Give|Judge|Keep|Look|Make|Mount|Name|Raise|Run|See|Set|Test|Use|"
+                    r"Write) ")
+
+
+def checked(document):
+    """DOCUMENT; every reason in it has been looked at."""
+    if isinstance(document, dict):
+        if set(document) == {"code", "detail"}:
+            detail = document["detail"]
+            assert 20 <= len(detail.encode()) < 400 and detail.endswith("."), document
+            assert ACTION.search(detail) and re.search(r"\d|/|\(", detail), document
+        for value in document.values():
+            checked(value)
+    elif isinstance(document, list):
+        for value in document:
+            checked(value)
+    return document
+
+
 class Response:
     def __init__(self, answer):
         self.status = answer.status
@@ -34,7 +54,7 @@ class Response:
 
     @property
     def json(self):
-        return json.loads(self.body)
+        return checked(json.loads(self.body))
 
     @property
     def code(self):
@@ -210,4 +230,6 @@ def call(program, *arguments, timeout=120, **options):
                           stderr=subprocess.PIPE, text=True, timeout=timeout, **options)
     assert not SANITIZED.search(done.stderr.encode()), done.stderr
     assert done.returncode >= 0, f"killed by signal {-done.returncode}: {done.stderr}"
+    if "--json" in arguments and done.stdout:
+        checked(json.loads(done.stdout))
     return done

@@ -324,7 +324,7 @@ def test_another_disk_is_mounted_over_the_target(daemon, disk):
     """The row that is judged is that of the disk that is there at the time of the run."""
     one, two = disk(rate=GOOD), disk(rate=GOOD, fs="ext4")
     target = one.directory("cache")
-    service = daemon(target)
+    service = daemon(target, count=100)
     assert service.whole_run()["device"]["name"] == one.name
     lab.run("mount", "--bind", two.path, target)
     try:

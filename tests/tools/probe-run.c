@@ -7,6 +7,8 @@
  * --hold   waits for a line on stdin before the files are released
  * --bare   one stream's write calls alone, in this process: neither histogram nor progress nor children */
 
+#include "../../src/probe/child.h"
+#include "../../src/probe/internal.h"
 #include "../../src/probe/target.h"
 
 #include "tierprobe/cleanup.h"
@@ -59,7 +61,7 @@ static int run_bare(const ProbePlan *plan)
                 return EXIT_FAILURE;
         }
         memset(block, 0, plan->block_size);
-        double cpu = cpu_seconds(RUSAGE_SELF);
+        double cpu = -cpu_seconds(RUSAGE_SELF);
         uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
         for (uint64_t n = 0; n < plan->count; n++)
                 if (write(fd, block, plan->block_size) != (ssize_t) plan->block_size) {
@@ -67,9 +69,10 @@ static int run_bare(const ProbePlan *plan)
                         return EXIT_FAILURE;
                 }
         uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
-        (void) printf("{\"outcome\": \"ok\", \"seconds\": %.6f, \"bytes\": %ju, \"cpu_seconds\": %.6f}\n",
-                      (double) (end_ns - start_ns) / 1e9, (uintmax_t) (plan->block_size * plan->count),
-                      cpu_seconds(RUSAGE_SELF) - cpu);
+        cpu += cpu_seconds(RUSAGE_SELF);
+        (void) printf(
+                "{\"outcome\": \"ok\", \"seconds\": %.6f, \"bytes\": %ju, \"writing_cpu_seconds\": %.6f}\n",
+                (double) (end_ns - start_ns) / 1e9, (uintmax_t) (plan->block_size * plan->count), cpu);
         return EXIT_SUCCESS;
 }
 
@@ -85,7 +88,23 @@ static ProbeState follow(Probe *probe, ProbeState wanted)
         return state;
 }
 
-static void print_result(const Probe *probe, uint64_t ns)
+/* What the writers alone have used so far: neither this process nor fork and exit. */
+static double writers_cpu_seconds(const Probe *probe)
+{
+        double seconds = 0;
+
+        for (unsigned i = 0; i < probe->plan.streams; i++) {
+                const Child *child = probe->streams[i].child;
+                struct timespec used;
+                clockid_t clock;
+
+                if (child && clock_getcpuclockid(child->pid, &clock) == 0 && clock_gettime(clock, &used) == 0)
+                        seconds += (double) used.tv_sec + (double) used.tv_nsec / 1e9;
+        }
+        return seconds;
+}
+
+static void print_result(const Probe *probe, uint64_t ns, double writing_cpu_seconds)
 {
         static const double fractions[] = { 0.5, 0.9, 0.99, 0.999, 1 };
         ProbeProgress progress;
@@ -95,13 +114,14 @@ static void print_result(const Probe *probe, uint64_t ns)
         probe_latency(probe, &latency);
         (void) printf("{\"outcome\": \"%s\", \"error\": \"%s\", \"stream\": %u, \"failed_offset\": %ju, "
                       "\"writing_failed\": %s, \"seconds\": %.6f, \"bytes\": %ju, \"blocks\": %ju, "
-                      "\"free\": %ju, \"needed\": %ju, \"cpu_seconds\": %.6f, \"latency_ms\": {",
+                      "\"free\": %ju, \"needed\": %ju, \"cpu_seconds\": %.6f, \"writing_cpu_seconds\": %.6f, "
+                      "\"latency_ms\": {",
                       outcomes[progress.outcome], progress.error ? strerrorname_np(progress.error) : "",
                       progress.failed_stream, (uintmax_t) progress.failed_offset_bytes,
                       progress.writing_failed ? "true" : "false", (double) ns / 1e9,
                       (uintmax_t) progress.bytes_written, (uintmax_t) progress.blocks_written,
                       (uintmax_t) progress.free_bytes, (uintmax_t) progress.needed_bytes,
-                      cpu_seconds(RUSAGE_CHILDREN));
+                      cpu_seconds(RUSAGE_CHILDREN), writing_cpu_seconds);
         for (size_t i = 0; i < ELEMENTSOF(fractions); i++)
                 (void) printf("%s\"%g\": %.4f", i ? ", " : "", fractions[i],
                               (double) histogram_quantile_ns(&latency, fractions[i]) / 1e6);
@@ -118,10 +138,12 @@ static int run_probe(const ProbePlan *plan, bool hold)
                 return EXIT_FAILURE;
         }
         (void) follow(probe, PROBE_READY);
+        double cpu = -writers_cpu_seconds(probe);
         uint64_t start_ns = clock_ns(CLOCK_MONOTONIC);
         probe_go(probe);
         (void) follow(probe, PROBE_DONE);
         uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
+        cpu += writers_cpu_seconds(probe);
         if (hold) {
                 (void) puts("held");
                 (void) fflush(stdout);
@@ -129,7 +151,7 @@ static int run_probe(const ProbePlan *plan, bool hold)
         }
         probe_release(probe);
         (void) follow(probe, PROBE_GONE);
-        print_result(probe, end_ns - start_ns);
+        print_result(probe, end_ns - start_ns, cpu);
         return EXIT_SUCCESS;
 }
 

@@ -133,6 +133,12 @@ static void test_defaults(void **state)
         assert_false(config_find_profile(config, "quick")->certifying);
         assert_int_equal(config_find_profile(config, "random")->pattern, PATTERN_RANDOM);
         assert_int_equal(config_find_profile(config, "sustained")->duration_ns, 600 * NS_PER_S);
+        const Profile *ramp = config_find_profile(config, "ramp");
+        assert_int_equal(profile_bytes(ramp), 7 * UINT64_C(10485760000)); /* 1, 2, 4, 8, 16, 32, 64 */
+        assert_int_equal(profile_space_bytes(ramp), UINT64_C(10485760000));
+        assert_int_equal(profile_space_bytes(config_find_profile(config, "sustained")),
+                         UINT64_C(20971520000));
+        assert_int_equal(profile_space_bytes(&config->profiles[0]), UINT64_C(10485760000));
         assert_true(config_find_profile(config, "ramp")->ramp);
         assert_int_equal(config_find_profile(config, "ramp")->streams, 64);
         assert_false(config_find_profile(config, "ramp")->certifying);

@@ -1,0 +1,107 @@
+"""Byte for byte what dd writes: the same calls to the kernel, and the same requests to the device."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import lab
+from harness import TIERPROBE, call
+from lab.catalog import MIB
+
+pytestmark = pytest.mark.disk
+
+COUNT = 200
+DD = ("dd", "if=/dev/zero", "bs=1M", f"count={COUNT}", "oflag=direct,dsync")
+
+
+def tierprobe_command(path, *more):
+    return [TIERPROBE, "run", path, "--count", str(COUNT), "--write-mb-per-s", "1", "--w-await-ms", "1000", "--pass-ratio",
+            "0", *more]
+
+
+def requests(it, work):
+    """What WORK makes the device do, its own flushing out included."""
+    lab.run("sync", "-f", it.path)
+    before = it.counters()
+    work()
+    after = it.counters()
+    return {key: after[key] - before[key] for key in ("writes", "sectors", "flushes")}
+
+
+@pytest.mark.parametrize("fs", ["xfs", "ext4"])
+def test_same_requests(fs):
+    """The two on equal fresh file systems. dd's file has a name, which costs a few blocks of metadata.
+
+    Into how many requests the kernel splits a block depends on how contiguous the pages are that it gave the program,
+    for dd as for us: each has four tries to be given the like.
+    """
+    dd, ours = [], []
+    for _ in range(4):
+        with lab.disk(fs=fs, programmable=False) as it:
+            dd.append(requests(it, lambda it=it: lab.run(*DD, f"of={it.path}/testfile")))
+        with lab.disk(fs=fs, programmable=False) as it:
+            ours.append(requests(it, lambda it=it: call(*tierprobe_command(it.path))))
+        assert dd[-1]["sectors"] >= COUNT * MIB // 512
+        assert ours[-1]["sectors"] == pytest.approx(dd[-1]["sectors"], rel=0.01)
+        assert ours[-1]["flushes"] == pytest.approx(dd[-1]["flushes"], rel=0.02)
+        if any(a["writes"] == pytest.approx(b["writes"], rel=0.02) for a in ours for b in dd):
+            return
+    raise AssertionError(f"dd: {dd}, tierprobe: {ours}")
+
+
+def traced(folder, *command):
+    """The file's flags and the sizes and results of all writes to it, as strace sees them."""
+    log = folder / "strace"
+    done = subprocess.run(["strace", "-f", "-e", "trace=openat,write,close,fsync,fdatasync", "-e", "signal=none", "-o", log,
+                           *map(str, command)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = log.read_text()
+    flags = re.search(r"openat\([^)]*\b(O_WRONLY\|[A-Z_|]*O_DIRECT[A-Z_|]*)", text)[1].split("|")
+    writes = re.findall(r'write\(\d+, "((?:\\0)+)"\.\.\., (\d+)\) += (\d+)', text)
+    return set(flags), [(int(size), int(result)) for zeros, size, result in writes if int(size) >= 4096], \
+        len(re.findall(r"\bf(?:data)?sync\(", text))
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_same_calls(folder, disk):
+    it = disk(programmable=False)
+    flags, writes, syncs = traced(folder, *DD, f"of={it.path}/testfile")
+    ours, our_writes, our_syncs = traced(folder, *tierprobe_command(it.path))
+    meaning = {"O_DIRECT", "O_DSYNC", "O_WRONLY"}
+    assert flags & (meaning | {"O_SYNC", "O_APPEND"}) == ours & (meaning | {"O_SYNC", "O_APPEND"}) == meaning
+    assert our_writes == writes == [(MIB, MIB)] * COUNT
+    assert syncs == our_syncs == 0
+
+
+def content(it):
+    """How many pages of the device hold zeros, and how many the marker."""
+    zeros, marked = bytes(4096), b"\xa5" * 4096
+    counts = [0, 0]
+    with open(it.folder / "data", "rb") as image:
+        while page := image.read(4096):
+            counts[0] += page == zeros
+            counts[1] += page == marked
+    return counts
+
+
+def test_same_bytes(disk):
+    """On a device full of something else each page that is written becomes one of zeros."""
+    it = disk(programmable=False, size="400M")
+    with open(it.path / "full", "wb") as file:
+        for _ in range(280):
+            file.write(b"\xa5" * MIB)
+        file.flush()
+        os.fsync(file.fileno())
+    (it.path / "full").unlink()
+    lab.run("sync", "-f", it.path)
+    zeros, marked = content(it)
+    assert marked >= 270 * 256
+    call(*tierprobe_command(it.path))
+    lab.run("sync", "-f", it.path)
+    zeros_now, marked_now = content(it)
+    gone = marked - marked_now
+    assert gone >= COUNT * 256 - zeros  # at least what cannot have fallen on other free pages
+    assert gone - 64 <= zeros_now - zeros <= gone + 64  # nothing but zeros took their place, beside the log
