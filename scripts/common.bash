@@ -13,7 +13,7 @@ PACKAGES_FAST=(libcmocka-dev python3 python3-pytest)
 # What the whole of scripts/test needs besides: the other compiler, lint, valgrind, disks, a container.
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
         nbdkit nbdkit-plugin-dev libnbd-bin fuse3 xfsprogs e2fsprogs btrfs-progs mount util-linux
-        sysstat debootstrap systemd-container)
+        sysstat fio strace debootstrap systemd-container)
 # systemd.pc, which says where units go, has a package of its own since Debian 13.
 if [[ $(. /etc/os-release && echo "${VERSION_ID:-}") == 12 ]]; then
         PACKAGES_TEST+=(systemd)

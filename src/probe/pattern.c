@@ -54,26 +54,18 @@ static uint64_t advance(uint64_t *state)
         return *state;
 }
 
-/* Twice as wide where the processor can, a third less time; the loader picks. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) /* whose older ones cannot link it */
-#define WIDEST __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDEST
-#endif
-
 /* Each page is a piece of the random pool under a fresh 128-bit key. Two pages of the same piece differ in
  * nearly every byte, and no run of bytes is found again at any distance, which is what compression and
  * deduplication live on; and it costs one exclusive or to 16 bytes, close to what filling with zeros does. */
-WIDEST void pattern_fill(PatternSource *source, void *block, size_t size)
+void pattern_fill(PatternSource *source, void *block, size_t size)
 {
         PatternVector *out = __builtin_assume_aligned(block, 64);
 
         for (size_t n = size / PATTERN_PAGE; n > 0; n--) {
-                uint64_t a = advance(&source->state[0]), b = advance(&source->state[1]);
-                const PatternVector key = { a, b, a, b };
+                PatternVector key = { advance(&source->state[0]), advance(&source->state[1]) };
                 /* A piece may start at any 64th byte. */
                 const PatternVector *piece =
-                        source->pool + ((a ^ b) >> 32) % (PATTERN_POOL / 64) * (64 / sizeof *piece);
+                        source->pool + ((key[0] ^ key[1]) >> 32) % (PATTERN_POOL / 64) * 4;
 
                 for (size_t i = 0; i < PATTERN_PAGE / sizeof *out; i += 4) {
                         out[i] = piece[i] ^ key;
@@ -82,5 +74,26 @@ WIDEST void pattern_fill(PatternSource *source, void *block, size_t size)
                         out[i + 3] = piece[i + 3] ^ key;
                 }
                 out += PATTERN_PAGE / sizeof *out;
+        }
+}
+
+void pattern_renew(PatternSource *source, void *block, size_t size)
+{
+        enum { SECTOR = 512, LINE = 64 };
+
+        if (size < PATTERN_RENEW_MIN) {
+                pattern_fill(source, block, size);
+                return;
+        }
+        char *line = (char *) block + source->turn++ % (SECTOR / LINE) * LINE;
+        for (size_t n = size / SECTOR; n > 0; n--, line += SECTOR) {
+                PatternVector *out = __builtin_assume_aligned(line, LINE);
+                uint64_t random = advance(&source->state[0]);
+                PatternVector key = { random, random * UINT64_C(0x9e3779b97f4a7c15) };
+
+                out[0] ^= key;
+                out[1] ^= key;
+                out[2] ^= key;
+                out[3] ^= key;
         }
 }

@@ -60,7 +60,12 @@ static int make_block(Writer *writer)
                 return -errno;
         memset(block, 0, size);
         writer->block = block;
-        return writer->plan->pattern == PATTERN_RANDOM ? pattern_seed(&writer->pattern) : 0;
+        if (writer->plan->pattern != PATTERN_RANDOM)
+                return 0;
+        int r = pattern_seed(&writer->pattern);
+        if (r >= 0)
+                pattern_fill(&writer->pattern, block, size);
+        return r;
 }
 
 /* xfs gives the space of removed files back in the background: the file of a test that has just ended may
@@ -154,7 +159,7 @@ static ProbeOutcome write_all(Writer *writer, int *ret_error)
                         shared_store(&own->call_start_ns, now_ns);
                 }
                 if (plan->pattern == PATTERN_RANDOM) {
-                        pattern_fill(&writer->pattern, writer->block, plan->block_size);
+                        pattern_renew(&writer->pattern, writer->block, plan->block_size);
                         now_ns = clock_ns(CLOCK_MONOTONIC);
                 }
 

@@ -54,6 +54,75 @@ static void test_nothing_repeats(void **state)
                 assert_true(windows[i] != windows[i - 1]);
 }
 
+static int compare_sectors(const void *a, const void *b)
+{
+        return memcmp(a, b, 512);
+}
+
+/* Fills N blocks of SIZE as a writer does: each time the same memory. */
+static unsigned char *make_renewed(size_t n, size_t size)
+{
+        static PatternSource source;
+        unsigned char *block = aligned_alloc(4096, size);
+        unsigned char *blocks = malloc(n * size);
+
+        assert_non_null(block);
+        assert_non_null(blocks);
+        assert_int_equal(pattern_seed(&source), 0);
+        pattern_fill(&source, block, size);
+        for (size_t i = 0; i < n; i++) {
+                pattern_renew(&source, block, size);
+                memcpy(blocks + i * size, block, size);
+        }
+        free(block);
+        return blocks;
+}
+
+/* No sector of any block is that of another, however deduplication aligns its chunks; the part of a block
+ * that stays is told by its place alone, and after eight blocks none is left. */
+static void test_renewed_sectors_never_repeat(void **state)
+{
+        const size_t size = 1 << 20, n = 17;
+        _cleanup_free_ unsigned char *blocks = make_renewed(n, size);
+        size_t kept = 0;
+
+        (void) state;
+        for (size_t i = 0; i + 64 <= size; i += 64) {
+                kept += memcmp(blocks + i, blocks + size + i, 64) == 0;
+                assert_memory_not_equal(blocks + i, blocks + 8 * size + i, 64);
+        }
+        assert_int_equal(kept, size / 64 * 7 / 8);
+        qsort(blocks, n * size / 512, 512, compare_sectors);
+        for (size_t i = 1; i < n * size / 512; i++)
+                assert_memory_not_equal(blocks + (i - 1) * 512, blocks + i * 512, 512);
+}
+
+/* Within any stretch as long as a block, be it of two neighbours, no 8 bytes come again: nothing for a
+ * compressor that looks back less than a block. A smaller block is as good as filled anew. */
+static void test_renewed_windows_never_repeat(void **state)
+{
+        const size_t size = 1 << 20, part = size / 2 - 7;
+        _cleanup_free_ unsigned char *blocks = make_renewed(10, size);
+        _cleanup_free_ uint64_t *windows = malloc(size * sizeof *windows);
+
+        (void) state;
+        assert_non_null(windows);
+        /* The second half of one and the first half of the next. */
+        const unsigned char *begin = blocks + 8 * size + size / 2;
+        for (size_t i = 0; i < 2 * part; i++)
+                memcpy(&windows[i], begin + (i < part ? i : i - part + size / 2), sizeof windows[i]);
+        qsort(windows, 2 * part, sizeof *windows, compare);
+        for (size_t i = 1; i < 2 * part; i++)
+                assert_true(windows[i] != windows[i - 1]);
+
+        _cleanup_free_ unsigned char *small = make_renewed(16, 65536);
+        for (size_t i = 0; i < size - 7; i++)
+                memcpy(&windows[i], small + i, sizeof windows[i]);
+        qsort(windows, size - 7, sizeof *windows, compare);
+        for (size_t i = 1; i < size - 7; i++)
+                assert_true(windows[i] != windows[i - 1]);
+}
+
 /* Entropy coding lives on uneven frequencies. 255 degrees of freedom: 400 has a chance of 1 in 10^8. */
 static void test_bytes_are_even(void **state)
 {
@@ -96,6 +165,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nothing_repeats),
+                cmocka_unit_test(test_renewed_sectors_never_repeat),
+                cmocka_unit_test(test_renewed_windows_never_repeat),
                 cmocka_unit_test(test_bytes_are_even),
                 cmocka_unit_test(test_seeds_differ),
                 cmocka_unit_test(test_names),
