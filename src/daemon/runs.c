@@ -191,10 +191,16 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
         /* What the path stands on is looked at anew for every run: a disk may have gone since the last one.
          */
         target_inspect(target);
-        if (!target->inspection)
-                run_refuse(target->run, REASON_ABORTED,
-                           "No child process could be started to look at the path. Free "
-                           "memory or processes and run again.");
+        if (!target->inspection) {
+                char detail[256];
+
+                (void) snprintf(
+                        detail, sizeof detail,
+                        "No child process could be started to look at %.150s. Free memory, processes or "
+                        "descriptors and run again.",
+                        target->config->path);
+                run_refuse(target->run, REASON_ABORTED, detail);
+        }
         return 0;
 }
 
