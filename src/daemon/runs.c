@@ -194,11 +194,11 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
         if (!target->inspection) {
                 char detail[256];
 
-                (void) snprintf(detail, sizeof detail,
-                                "No child process could be started to look at %.120s. Free memory or "
-                                "processes and run "
-                                "again.",
-                                target->config->path);
+                (void) snprintf(
+                        detail, sizeof detail,
+                        "No child process could be started to look at %.150s. Free memory, processes or "
+                        "descriptors and run again.",
+                        target->config->path);
                 run_refuse(target->run, REASON_ABORTED, detail);
         }
         return 0;
