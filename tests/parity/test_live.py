@@ -72,6 +72,7 @@ def totals(document, name):
     return writes, sum(row["wkB/s"] for row in table), sum(row["w/s"] * row["w_await"] for row in table) / writes
 
 
+@pytest.mark.disk
 def test_beside_iostat(disk, capsys):
     need_iostat()
     name, mount_point = disk

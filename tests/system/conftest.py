@@ -19,6 +19,7 @@ from harness import BUILD, TIERPROBE, TIERPROBED, Daemon, call, config_text, sec
 def pytest_configure(config):
     config.addinivalue_line("markers", "disk: needs root and loop devices")
     config.addinivalue_line("markers", "root: needs root")
+    config.addinivalue_line("markers", "slow: waits for what takes its time; not in the fast part")
     if os.geteuid() == 0:
         lab.private_mounts()
         lab.sweep()

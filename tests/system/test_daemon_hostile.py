@@ -16,6 +16,8 @@ import lab
 from harness import free_port, sections_for
 from lab.catalog import GOOD, MB
 
+pytestmark = pytest.mark.slow
+
 
 def codes(run):
     return [reason["code"] for reason in run["reasons"]]

@@ -13,6 +13,8 @@ import pytest
 import lab
 from harness import free_port, sections_for
 
+pytestmark = pytest.mark.slow
+
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 

@@ -17,6 +17,8 @@ import lab
 from harness import config_text, sections_for
 from lab.catalog import GOOD, MB
 
+pytestmark = pytest.mark.slow
+
 
 def codes(run):
     return [reason["code"] for reason in run["reasons"]]

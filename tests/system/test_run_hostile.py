@@ -12,6 +12,8 @@ import lab
 from harness import SANITIZED, TIERPROBE, checked
 from lab.catalog import GOOD, MB
 
+pytestmark = pytest.mark.slow
+
 
 ASAN = b"__asan_init" in TIERPROBE.read_bytes()
 

@@ -250,9 +250,21 @@ static void append_records(uint64_t n)
         }
 }
 
+/* Puts RUN into the store with a member that only the kept document has. */
+static void keep_run(const RunRecord *run)
+{
+        size_t size = 0;
+        json_auto_t *document = json_run(run, true);
+        int r = document ? json_object_set_new(document, "kept", json_true()) : -1;
+        _cleanup_free_ char *text = r < 0 ? NULL : json_document(document, &size);
+
+        r = text ? run_store_put(stub.store, run->id, text, size) : -ENOMEM;
+        if (r < 0)
+                die("run_store_put", r);
+}
+
 static void make_data(void)
 {
-        static const char kept[] = "{\"schema\":1,\"id\":\"20261130T131405-000000\",\"kept\":true}\n";
         char *names = strdup(env("STUB_TARGETS", "cache logs"));
         char *saved = NULL;
 
@@ -276,10 +288,7 @@ static void make_data(void)
         if (r < 0)
                 die("run_store_open", r);
         if (stub.n_targets > 0) {
-                add_run(stub.names[0], NULL, RUN_FINISHED);
-                r = run_store_put(stub.store, "20261130T131405-000000", kept, sizeof kept - 1);
-                if (r < 0)
-                        die("run_store_put", r);
+                keep_run(add_run(stub.names[0], NULL, RUN_FINISHED));
         }
 }
 
