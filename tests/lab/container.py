@@ -35,8 +35,9 @@ def _packages_of_libraries(program):
             # Since /lib is a link to /usr/lib a package may know the file under either name.
             for name in (path, path.removeprefix("/usr"), f"/usr{path}", os.path.realpath(path)):
                 done = run("dpkg-query", "-S", name, check=False)
-                if done.returncode == 0:
-                    names.add(done.stdout.split(":")[0])
+                owners = [line for line in done.stdout.splitlines() if not line.startswith("diversion")]
+                if owners:
+                    names.add(owners[0].split(":")[0])
                     break
     return names
 
