@@ -14,7 +14,7 @@ import pathlib
 import shutil
 import subprocess
 
-from .process import kill, new_dir, run, spawn, unmount, wait_for
+from .process import kill, mounts, new_dir, run, spawn, unmount, wait_for
 
 CACHE = pathlib.Path(os.environ.get("TIERPROBE_TEST_CACHE", "/var/cache/tierprobe-test"))
 MIRROR = "http://deb.debian.org/debian"
@@ -50,6 +50,8 @@ def tree(program):
         return None, "not root" if os.geteuid() != 0 else f"{', '.join(absent)} not installed"
     if _os_release().get("ID") != "debian":
         return None, "not Debian"
+    if "/sys/fs/cgroup" not in [point for point, _, _ in mounts()]:
+        return None, "no cgroup hierarchy is mounted"
     suite = _os_release()["VERSION_CODENAME"]
     packages = sorted({"systemd", "systemd-sysv"} | _packages_of_libraries(program))
     name = f"{suite}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:12]}"
