@@ -122,7 +122,10 @@ def container(folder, binds=(), prepare=lambda it: None):
         nspawn = spawn("unshare", "--mount", "--propagation", "private", "sh", "-c",
                        'mount -t tmpfs tmpfs /run && exec "$@"', "sh",
                        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--boot",
-                       f"--machine={work.name}", f"--directory={root}", *options, stdout=log, stderr=subprocess.STDOUT)
+                       f"--machine={work.name}", f"--directory={root}", *options,
+                       # An argument of its init is a container's kernel command line. Without this one systemd 256
+                       # and 257 refuse a host whose cgroups are of version 1; others ignore it.
+                       "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1", stdout=log, stderr=subprocess.STDOUT)
 
         def stop():
             if it.leader and nspawn.poll() is None:
@@ -146,5 +149,8 @@ def container(folder, binds=(), prepare=lambda it: None):
                 return False
             state = it.run("systemctl", "is-system-running", check=False).stdout.strip()
             return state in ("running", "degraded")
-        wait_for("the container's systemd", booted, 60)
+        try:
+            wait_for("the container's systemd", booted, 60)
+        except TimeoutError as error:
+            raise RuntimeError((work / "log").read_text(errors="replace")) from error
         yield it
