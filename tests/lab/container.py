@@ -14,7 +14,7 @@ import pathlib
 import shutil
 import subprocess
 
-from .process import kill, new_dir, run, spawn, unmount, wait_for
+from .process import kill, mounts, new_dir, run, spawn, unmount, wait_for
 
 CACHE = pathlib.Path(os.environ.get("TIERPROBE_TEST_CACHE", "/var/cache/tierprobe-test"))
 MIRROR = "http://deb.debian.org/debian"
@@ -35,8 +35,9 @@ def _packages_of_libraries(program):
             # Since /lib is a link to /usr/lib a package may know the file under either name.
             for name in (path, path.removeprefix("/usr"), f"/usr{path}", os.path.realpath(path)):
                 done = run("dpkg-query", "-S", name, check=False)
-                if done.returncode == 0:
-                    names.add(done.stdout.split(":")[0])
+                owners = [line for line in done.stdout.splitlines() if not line.startswith("diversion")]
+                if owners:
+                    names.add(owners[0].split(":")[0])
                     break
     return names
 
@@ -49,6 +50,8 @@ def tree(program):
         return None, "not root" if os.geteuid() != 0 else f"{', '.join(absent)} not installed"
     if _os_release().get("ID") != "debian":
         return None, "not Debian"
+    if "/sys/fs/cgroup" not in [point for point, _, _ in mounts()]:
+        return None, "no cgroup hierarchy is mounted"
     suite = _os_release()["VERSION_CODENAME"]
     packages = sorted({"systemd", "systemd-sysv"} | _packages_of_libraries(program))
     name = f"{suite}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:12]}"
@@ -119,7 +122,10 @@ def container(folder, binds=(), prepare=lambda it: None):
         nspawn = spawn("unshare", "--mount", "--propagation", "private", "sh", "-c",
                        'mount -t tmpfs tmpfs /run && exec "$@"', "sh",
                        "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network", "--boot",
-                       f"--machine={work.name}", f"--directory={root}", *options, stdout=log, stderr=subprocess.STDOUT)
+                       f"--machine={work.name}", f"--directory={root}", *options,
+                       # An argument of its init is a container's kernel command line. Without this one systemd 256
+                       # and 257 refuse a host whose cgroups are of version 1; others ignore it.
+                       "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1", stdout=log, stderr=subprocess.STDOUT)
 
         def stop():
             if it.leader and nspawn.poll() is None:
@@ -143,5 +149,8 @@ def container(folder, binds=(), prepare=lambda it: None):
                 return False
             state = it.run("systemctl", "is-system-running", check=False).stdout.strip()
             return state in ("running", "degraded")
-        wait_for("the container's systemd", booted, 60)
+        try:
+            wait_for("the container's systemd", booted, 60)
+        except TimeoutError as error:
+            raise RuntimeError((work / "log").read_text(errors="replace")) from error
         yield it

@@ -6,11 +6,13 @@ everything, also when the disk hangs or is gone. Needs root and the programs tha
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import os
 import pathlib
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -314,6 +316,17 @@ def disk(size="512M", fs="xfs", dio=True, mount_options=(), programmable=True, s
         yield it
 
 
+ADD_PARTITION, DELETE_PARTITION = 1, 2
+
+
+def _partition(operation, device, number, start=0, sectors=0):
+    """BLKPG of linux/blkpg.h: straight to the kernel, since not every kernel reads partition tables."""
+    blkpg = 0x1269
+    partition = ctypes.create_string_buffer(struct.pack("=qqi64s64s", start * 512, sectors * 512, number, b"", b""), 152)
+    with open(device, "rb") as file:
+        fcntl.ioctl(file, blkpg, struct.pack("@iiiP", operation, 0, len(partition), ctypes.addressof(partition)))
+
+
 @contextlib.contextmanager
 def two_partitions(size="1G", fs="xfs"):
     """Two mounted file systems on one fast disk: [Disk, Disk] with names like loop3p1."""
@@ -327,9 +340,8 @@ def two_partitions(size="1G", fs="xfs"):
         for number in (1, 2):
             it = Disk(folder)
             it.device = f"{device}p{number}"
-            # Straight to the kernel: not every kernel reads partition tables.
-            run("addpart", device, number, 2048 + (number - 1) * sectors, sectors)
-            stack.callback(run, "delpart", device, number, check=False)
+            _partition(ADD_PARTITION, device, number, 2048 + (number - 1) * sectors, sectors)
+            stack.callback(_partition, DELETE_PARTITION, device, number)
             wait_for(it.device, lambda it=it: os.path.exists(it.device))
             _mount(stack, it, fs, (), folder / f"mnt{number}")
             disks.append(it)

@@ -207,9 +207,10 @@ def test_state_directory_that_is_a_file(tierprobed, folder, place):
 
 
 @pytest.mark.root
-def test_state_directory_that_cannot_be_written(folder, place):
-    state = folder / "state"
+def test_state_directory_that_cannot_be_written(folder):
+    state, place = folder / "state", folder / "target"
     state.mkdir(mode=0o755)
+    place.mkdir(mode=0o755)
     folder.chmod(0o755)
     done = lab.run("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", TIERPROBED, "--config",
                    "/dev/null", "--path", place, "--listen", f"127.0.0.1:{free_port()}", "--state-dir", state, check=False)

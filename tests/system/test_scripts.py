@@ -75,7 +75,7 @@ def test_foreground_until_interrupted(disk):
             other.listen()
         except OSError:
             pass
-        process = lab.spawn(QUICKSTART, it.path, "--count", "32", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        process = lab.spawn("env", "--default-signal=INT", QUICKSTART, it.path, "--count", "32", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
         text = ""
         for line in process.stdout:
