@@ -140,6 +140,17 @@ static void on_gone(Run *run, void *userdata)
 
 /* ---- starting and aborting ---- */
 
+static void refuse_without_child(Target *target)
+{
+        char detail[400];
+
+        (void) snprintf(detail, sizeof detail,
+                        "No child process could be started to look at %.200s. Free memory, processes or "
+                        "descriptors of this host and run again.",
+                        target->config->path);
+        run_refuse(target->run, REASON_ABORTED, detail);
+}
+
 int runs_start(Target *target, const char *profile_name, RunTrigger trigger, const char *who,
                StartAnswer *ret)
 {
@@ -192,9 +203,7 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
          */
         target_inspect(target);
         if (!target->inspection)
-                run_refuse(target->run, REASON_ABORTED,
-                           "No child process could be started to look at the path. Free "
-                           "memory or processes and run again.");
+                refuse_without_child(target);
         return 0;
 }
 
