@@ -338,11 +338,21 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
 
         if (*path != '/') {
                 run_refuse(foreground->run, REASON_PATH_MISSING,
-                           "the working directory is gone or cannot be told; give the path from / on");
+                           "The working directory is gone or cannot be told. Give the path from / on.");
                 return;
         }
         int r = path_inspect(path, PATH_TIMEOUT_NS, &facts);
 
+        if (r < 0 && r != -ENAMETOOLONG) {
+                char detail[256];
+
+                (void) snprintf(detail, sizeof detail,
+                                "No child process could look at %.150s: %s. Free memory, processes or "
+                                "descriptors and run again.",
+                                path, strerror(-r));
+                run_refuse(foreground->run, REASON_ABORTED, detail);
+                return;
+        }
         if (r < 0)
                 facts = (PathFacts){ .error = -r };
         /* The writer meets every other fault of the path itself, and words it. */

@@ -33,6 +33,11 @@ static bool stays(const Target *target, const Config *config)
         return false;
 }
 
+static bool same_text(const char *a, const char *b)
+{
+        return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 static bool same_listeners(const Config *a, const Config *b)
 {
         if (a->n_listen != b->n_listen)
@@ -40,7 +45,8 @@ static bool same_listeners(const Config *a, const Config *b)
         for (size_t i = 0; i < a->n_listen; i++)
                 if (strcmp(a->listen[i], b->listen[i]) != 0)
                         return false;
-        return true;
+        return same_text(a->allowed_hosts, b->allowed_hosts) && same_text(a->token_file, b->token_file) &&
+               same_text(a->tls_cert, b->tls_cert) && same_text(a->tls_key, b->tls_key);
 }
 
 /* Puts CONFIG in force; targets that stay keep their samples, runs and device. */
@@ -52,7 +58,8 @@ static void apply(Manager *manager, Config *config)
         bool rings_differ = config_ring_capacity(before) != config_ring_capacity(config);
 
         if (!same_listeners(before, config))
-                log_warning("[http] listen has changed: restart tierprobed to listen on the new addresses");
+                log_warning("[http] has changed: that takes a restart of tierprobed; until then it serves as "
+                            "before");
         for (size_t i = 0; i < n_old; i++)
                 if (!stays(manager->targets[i], config))
                         runs_drop_target(manager->targets[i]);

@@ -140,17 +140,6 @@ static void on_gone(Run *run, void *userdata)
 
 /* ---- starting and aborting ---- */
 
-static void refuse_without_child(Target *target)
-{
-        char detail[400];
-
-        (void) snprintf(detail, sizeof detail,
-                        "No child process could be started to look at %.200s. Free memory, processes or "
-                        "descriptors of this host and run again.",
-                        target->config->path);
-        run_refuse(target->run, REASON_ABORTED, detail);
-}
-
 int runs_start(Target *target, const char *profile_name, RunTrigger trigger, const char *who,
                StartAnswer *ret)
 {
@@ -202,8 +191,16 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
         /* What the path stands on is looked at anew for every run: a disk may have gone since the last one.
          */
         target_inspect(target);
-        if (!target->inspection)
-                refuse_without_child(target);
+        if (!target->inspection) {
+                char detail[256];
+
+                (void) snprintf(
+                        detail, sizeof detail,
+                        "No child process could be started to look at %.150s. Free memory, processes or "
+                        "descriptors and run again.",
+                        target->config->path);
+                run_refuse(target->run, REASON_ABORTED, detail);
+        }
         return 0;
 }
 

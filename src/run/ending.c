@@ -107,8 +107,8 @@ void run_set_end_from_outcome(Run *run)
                 break;
         case PROBE_INTERNAL:
         case _PROBE_OUTCOME_MAX:
-                run_set_not_started(run, REASON_ABORTED, "The test could not be set up: %s. Run again.",
-                                    text);
+                run_set_not_started(run, REASON_ABORTED,
+                                    "The test of %.150s could not be set up: %s. Run again.", path, text);
                 break;
         }
 }

@@ -368,7 +368,8 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
                 r = open_window(run);
                 if (r < 0) {
                         run_set_not_started(run, REASON_ABORTED,
-                                            "The test could not be set up: %s. Run again.", strerror(-r));
+                                            "The test of %.150s could not be set up: %s. Run again.",
+                                            run->record->path, strerror(-r));
                         probe_kill(run->probe);
                         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS,
                                    on_grace_over);
@@ -482,7 +483,8 @@ void run_start(Run *run, const Device *device, double background_write_mb_per_s)
                         r = start_probe(run);
                 if (r < 0)
                         run_set_not_started(run, REASON_ABORTED,
-                                            "The test could not be set up: %s. Run again.", strerror(-r));
+                                            "The test of %.150s could not be set up: %s. Run again.",
+                                            run->record->path, strerror(-r));
         }
         if (run->end_known) {
                 stop_probe(run);

@@ -79,7 +79,7 @@ def test_no_processes_left(daemon, folder):
     assert service.stderr.count("cannot look at its path") == 1
     limit(service, "nproc", 1000)
     assert service.whole_run()["state"] == "finished"
-    assert zombies(service) == []
+    lab.wait_for("no zombies", lambda: zombies(service) == [])
 
 
 def test_stopped_and_continued(daemon, place):

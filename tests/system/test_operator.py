@@ -139,6 +139,17 @@ def test_a_moved_target_is_not_looked_for_on_its_old_mount(daemon, disk, place):
     assert "not_mounted" not in codes(daemon(place, count=4).whole_run())
 
 
+@pytest.mark.parametrize("key, value", [("listen", "127.0.0.1:1"), ("allowed_hosts", "example.com")])
+def test_what_a_reload_cannot_change_is_said(key, value, daemon, memory):
+    place = memory()
+    service = daemon(place)
+    reload(service, sections_for(place))
+    assert "takes a restart" not in service.stderr
+    reload(service, sections_for(place, http={key: value}))
+    assert "takes a restart" in service.stderr
+    assert service.get("/healthz").status == 200
+
+
 # ---- stopping ----
 
 @pytest.mark.disk

@@ -9,7 +9,7 @@ import time
 import pytest
 
 import lab
-from harness import SANITIZED, TIERPROBE
+from harness import SANITIZED, TIERPROBE, checked
 from lab.catalog import GOOD, MB
 
 
@@ -33,7 +33,7 @@ def finish(process, status=None):
 
 def the_run(out):
     """The one JSON document on stdout."""
-    run = json.loads(out)
+    run = checked(json.loads(out))
     assert run["schema"] == 1 and run["state"] not in ("queued", "running") and run["verdict"]
     return run
 
@@ -237,6 +237,7 @@ def test_few_descriptors(limit, place):
         pytest.skip("not even the program starts")
     run = the_run(out)
     assert run["state"] == "finished" or run["verdict"] == "inconclusive", run
+    assert "path_missing" not in codes(run), run  # it is there
 
 
 @pytest.mark.parametrize("missing", ["--procfs", "--sysfs"])
