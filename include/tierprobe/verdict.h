@@ -136,6 +136,7 @@ typedef struct RunFacts {
 
         uint64_t bytes_total, bytes_written; /* by the writers */
         uint64_t block_size;
+        uint64_t metadata_bytes_per_block; /* the file system's own for each synced write: not foreign */
         unsigned streams;
         bool iostats_disabled; /* queue/iostats = 0 on a judged row */
         bool cache_in_front;   /* a loop device without direct I/O: its row measures the page cache */

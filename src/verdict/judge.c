@@ -15,8 +15,7 @@
  * compressed or merged it. A device that lags by a snapshot's bracket is far above it. */
 #define BYTES_SEEN_MIN 0.90
 
-/* Above this part of the device's writes, others were at work. Metadata and journal of a file system that is
- * written in whole blocks stay below one percent; with 4 KiB blocks synced one by one they reach several. */
+/* Above this part of the device's writes, others were at work. */
 #define FOREIGN_MAX 0.10
 
 /* Kernels print whole milliseconds, but add up nanoseconds. No time at all over this many writes of this size
@@ -238,6 +237,16 @@ static void find_blockers(const RunFacts *facts, const Window *window, Reasons *
 
 /* ---- the run ---- */
 
+/* What the device wrote for nobody we know: neither the writers' bytes nor the file system's for them. */
+static double foreign_ratio(const RunFacts *facts, double device_bytes)
+{
+        double blocks =
+                facts->block_size ? ceil((double) facts->bytes_written / (double) facts->block_size) : 0;
+        double known = (double) facts->bytes_written + blocks * (double) facts->metadata_bytes_per_block;
+
+        return device_bytes > known ? (device_bytes - known) / device_bytes : 0;
+}
+
 static void fill_evidence(const Limits *limits, const RunFacts *facts, const Window *window, Judgement *j)
 {
         double device_bytes = (double) window->sum.w_sectors * SECTOR_BYTES;
@@ -261,8 +270,7 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         j->last_third_mb_per_s = window->last_third_wkb_s / 1000;
         j->worst_sample_mb_per_s = window->worst_wkb_s / 1000;
         if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
-                j->foreign_write_ratio =
-                        device_bytes > our_bytes ? (device_bytes - our_bytes) / device_bytes : 0;
+                j->foreign_write_ratio = foreign_ratio(facts, device_bytes);
         /* No write completed: the throughput of that is no throughput, as its latency is none. */
         bool written = window->sum.w_ios > 0 || window->sum.w_sectors > 0;
         judgement_set_figures(limits, written ? window->wkb_s : NAN,

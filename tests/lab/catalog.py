@@ -49,6 +49,7 @@ CASES = [
     case("btrfs", {"rate": GOOD, "fs": "btrfs"}, "pass"),
     case("slow", {"rate": 30 * MB}, "fail", THROUGHPUT, never=[LATENCY, "unsteady"], count=64),
     case("slow-ext4", {"rate": 30 * MB, "fs": "ext4"}, "fail", THROUGHPUT, count=64),
+    case("slow-btrfs", {"rate": 30 * MB, "fs": "btrfs"}, "fail", THROUGHPUT, never=["foreign_io"], count=64),
     case("latency", {"write_delay_us": 25000}, "fail", LATENCY, never=[THROUGHPUT], count=40,
          limits={**LIMITS, "write_mb_per_s": 5}),
     case("latency-ext4", {"write_delay_us": 25000, "fs": "ext4"}, "fail", LATENCY, never=[THROUGHPUT], count=40,

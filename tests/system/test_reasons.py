@@ -257,6 +257,16 @@ def test_a_stall_is_told_while_it_lasts(daemon, disk):
     assert it.nothing_left() is None
 
 
+@pytest.mark.parametrize("fs", ["xfs", "ext4", "btrfs"])
+@pytest.mark.parametrize("block,count", [("4K", 400), ("64K", 200), ("1M", 48)])
+def test_a_file_systems_own_writes_are_not_foreign(fs, block, count, run_json, disk):
+    """Journals and trees are written for us: a slow disk is slow, whatever it costs to keep its files."""
+    it = disk(fs=fs, rate=20 * MB)
+    run = run_json(it.path, "--block-size", block, "--count", count)
+    assert run["verdict"] == "fail" and "foreign_io" not in codes(run), run["reasons"]
+    assert run["foreign_write_ratio"] < 0.1
+
+
 # ---- the wrong place ----
 
 def test_blocks_too_small_for_direct_writes(daemon, run_json):

@@ -421,6 +421,18 @@ static void test_foreign(void **state)
         /* Journal and metadata: no excuse. */
         run.facts.bytes_written = (uint64_t) ((double) 6 * 500000 * 512 * 0.95);
         check(&run, "fail: write_throughput_low");
+        /* Even a lot of it, where the file system is known to write that much: 256 KiB for each of 1 MiB. */
+        run.facts.block_size = 1 << 20;
+        run.facts.bytes_written = (uint64_t) ((double) 6 * 500000 * 512 * 0.80);
+        check(&run, "inconclusive: foreign_io write_throughput_low");
+        run.facts.metadata_bytes_per_block = 256 << 10;
+        check(&run, "fail: write_throughput_low");
+        j = judge(&run);
+        assert_float_equal(j.foreign_write_ratio, 0, 0.001);
+        /* What is beyond that is foreign all the same. */
+        run.facts.bytes_written /= 2;
+        check(&run, "inconclusive: foreign_io write_throughput_low");
+        assert_float_equal(judge(&run).foreign_write_ratio, 0.5, 0.001);
         /* A device that passes under foreign load passes. */
         run_start(&run);
         run_add_seconds(&run, 6, 3000, 3000000, 10000);
