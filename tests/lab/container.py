@@ -78,7 +78,7 @@ class Container:
 
     def run(self, *command, check=True, timeout=120):
         """Runs a program in it, as root."""
-        return run("nsenter", "--target", self.leader, "--all", *command, check=check, timeout=timeout)
+        return run("nsenter", "--target", self.leader, "--all", "--root", "--wd", *command, check=check, timeout=timeout)
 
     def path(self, inside):
         """How a path inside is reached from here while it runs (for sockets on its tmpfs too)."""
