@@ -52,6 +52,8 @@ def tree(program):
         return None, "not Debian"
     if "/sys/fs/cgroup" not in [point for point, _, _ in mounts()]:
         return None, "no cgroup hierarchy is mounted"
+    if run("unshare", "--user", "true", check=False).returncode != 0:
+        return None, "no user namespaces here (a chroot?), which the unit's sandbox needs"
     suite = _os_release()["VERSION_CODENAME"]
     packages = sorted({"systemd", "systemd-sysv"} | _packages_of_libraries(program))
     name = f"{suite}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:12]}"
