@@ -52,6 +52,8 @@ def tree(program):
         return None, "not Debian"
     if "/sys/fs/cgroup" not in [point for point, _, _ in mounts()]:
         return None, "no cgroup hierarchy is mounted"
+    if run("unshare", "--user", "true", check=False).returncode != 0:
+        return None, "no user namespaces here (a chroot?), which the unit's sandbox needs"
     suite = _os_release()["VERSION_CODENAME"]
     packages = sorted({"systemd", "systemd-sysv"} | _packages_of_libraries(program))
     name = f"{suite}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:12]}"
@@ -78,7 +80,7 @@ class Container:
 
     def run(self, *command, check=True, timeout=120):
         """Runs a program in it, as root."""
-        return run("nsenter", "--target", self.leader, "--all", *command, check=check, timeout=timeout)
+        return run("nsenter", "--target", self.leader, "--all", "--root", "--wd", *command, check=check, timeout=timeout)
 
     def path(self, inside):
         """How a path inside is reached from here while it runs (for sockets on its tmpfs too)."""

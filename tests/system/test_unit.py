@@ -97,7 +97,7 @@ def service():
             own = outside / ".tierprobe"
             own.mkdir(mode=0o750)
             os.chown(own, int(uid), int(gid))
-        with container(folder, binds=[(outside, "/srv/cache"), (inside, "/var/cache")], prepare=prepare) as machine:
+        with container(folder, binds=[(outside, "/srv/cache"), (inside, "/var/cache/tierprobe")], prepare=prepare) as machine:
             it = Service(machine, disk)
             disk.remember()
             yield it
