@@ -172,7 +172,8 @@ typedef struct Judgement {
 
 /* Judges a run:
  *
- *   fail          a write failed; or a requirement is missed over the whole window, or by too many samples
+ *   fail          a write failed; or a requirement is missed over the whole window, or by too many of at
+ *                 least MIN_SAMPLES_TO_PASS samples
  *   inconclusive  it did not start, was aborted, ran out of space; or the figures cannot be trusted or do not
  *                 suffice; or it failed while others were writing
  *   pass          both requirements are met over the window and by enough of at least MIN_SAMPLES_TO_PASS
