@@ -212,6 +212,17 @@ static void test_samples(void **state)
                       "First third 1000.0 MB/s, last third 400.0 MB/s, worst 100.0 MB/s");
         expect_detail(&j, REASON_UNSTEADY, "cliff");
 
+        /* Of two samples none says that a device whose mean is good is unsteady. */
+        for (unsigned n = 1; n <= 3; n++) {
+                run_start(&run);
+                run.facts.first_is_tick = run.facts.last_is_tick = true;
+                run_add_seconds(&run, 1, 200, 200000, 1000);
+                run_add_seconds(&run, n - 1, 6000, 6000000, 10000);
+                check(&run, n == 1   ? "fail: write_throughput_low"
+                            : n == 2 ? "inconclusive: too_few_samples"
+                                     : "fail: unsteady");
+        }
+
         /* A second in which no write completed is a sample that fails. */
         run_start(&run);
         run.facts.first_is_tick = run.facts.last_is_tick = true;
