@@ -91,3 +91,11 @@ def test_foreground_until_interrupted(disk):
         process.stdout.close()
     assert lab.run("curl", "-s", f"{url[1]}/healthz", check=False).returncode != 0
     assert it.nothing_left() is None
+
+
+def test_every_message_is_explained():
+    """journalctl -x has something to say of every event."""
+    ids = re.findall(r'#define MESSAGE_\w+ "([0-9a-f]{32})"', (ROOT / "include/tierprobe/message-ids.h").read_text())
+    explained = re.findall(r"^-- ([0-9a-f]{32})$", (ROOT / "systemd/tierprobe.catalog").read_text(), re.M)
+    assert len(ids) == len(set(ids)) >= 10
+    assert sorted(explained) == sorted(ids)
