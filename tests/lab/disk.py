@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import stat
 import struct
+import socket as socketlib
 import subprocess
 import sys
 import tempfile
@@ -235,6 +236,12 @@ def _memory_file(folder, size, written):
     return path
 
 
+def _listens(path):
+    """Whether somebody takes connections there: the file is there a moment before."""
+    with socketlib.socket(socketlib.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 def _serve(stack, disk, data):
     """nbdkit with the plugin, and nbdfuse that shows it as a file. Returns that file."""
     control = Control(disk.folder / "control")
@@ -253,7 +260,7 @@ def _serve(stack, disk, data):
         if process.poll() is not None:
             raise RuntimeError((disk.folder / "log").read_text(errors="replace"))
         return condition()
-    wait_for("nbdkit's socket", lambda: alive(nbdkit, socket.exists))
+    wait_for("nbdkit to listen", lambda: alive(nbdkit, lambda: _listens(socket)))
     nbdfuse = spawn("nbdfuse", image, "--unix", socket, stdout=log, stderr=log)
     disk._servers = [nbdkit, nbdfuse]
     stack.callback(kill, nbdfuse)
