@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by the scripts beside it: which Debian packages are needed for what, and how to get them.
 # shellcheck shell=bash disable=SC2034
 # What building the programs needs.

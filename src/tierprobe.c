@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tierprobe: the command line's thin main. Picks the subcommand. */
 
 #include "tierprobe/cli.h"

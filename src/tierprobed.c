@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tierprobed: the daemon's thin main. */
 
 #include "tierprobe/daemon.h"

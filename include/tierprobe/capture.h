@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Judges captures of `iostat -x`: text of any sysstat since 9.1.2, or its JSON.
  *
  * A stream of any size in constant memory: bounded lines, names and devices; rows are kept in memory up to 2

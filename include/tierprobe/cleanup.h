@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ownership: cleanup attributes and the hand-over of owned values. Knows libc. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of `tierprobe`, one file each in src/cli. Each takes its own argv (argv[0] is its name) and
  * returns the exit status. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time: nanoseconds of the kernel's clocks, and RFC 3339 text. Knows libc.
  *
  * CLOCK_MONOTONIC measures, CLOCK_BOOTTIME shows a suspend, CLOCK_REALTIME is only ever a label. */

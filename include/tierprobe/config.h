@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: what the files, drop-ins and options say, checked. Knows base, inih, and the plain types
  * of probe, schedule and verdict. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tierprobed without its main(), so that tests link all of it. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small files: bounded reads and atomic writes. Knows libc. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Latencies with at most 1 % error in fixed memory. Knows libc.
  *
  * Log-linear buckets, as HdrHistogram has: 128 to each power of two, so a bucket is at most 1/128 of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept: the ring of samples of each target, and past runs. Knows base and iostat's types.
  *
  * Both live in the state directory and survive kill -9 at any moment with at most the sample being taken

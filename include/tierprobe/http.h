@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server: listeners on the event loop, the guard in front of the routes, the routes.
  *
  * The only room that knows libmicrohttpd. Reads the daemon through service.h. */

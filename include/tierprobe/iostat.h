@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters to rates: the kernel's block statistics, their differences and iostat's extended columns.
  * Knows base. See Documentation/admin-guide/iostats.rst of the kernel for the fields. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Documents out (and run records back in): the only room that knows jansson, with the capture reader.
  *
  * Every function that makes a document returns a new jansson reference, or NULL when out of memory. Numbers

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log: leveled lines, each with optional journal fields. Knows libc.
  *
  * Where lines go is decided once, by the program: stderr until log_set_sink() says otherwise. Library

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One id for each kind of event in the journal; systemd/tierprobe.catalog explains each. Never change one. */
 #pragma once
 

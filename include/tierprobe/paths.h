@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the configured paths can be targets at all. Knows config and probe. */
 #pragma once
 

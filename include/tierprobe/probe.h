@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The write test: plan, writers (child processes), progress and latency in shared memory.
  *
  * Knows base. Only the children ever touch the tested path: a write that hangs in the kernel must not stop

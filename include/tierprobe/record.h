@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of one run, from queued to kept: the RUN of the API as a plain struct.
  *
  * Knows device, iostat, probe and verdict types. Filled by run, printed by json and cli, kept by history. */

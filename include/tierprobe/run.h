@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run of the write test, from queued to its verdict: the place where device, sampler, probe and judge
  * meet.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When the next run is due, and whether one may start now. Pure: time is an argument; of the machine only the
  * zone of local time is known (windows). Knows base. */
 #pragma once

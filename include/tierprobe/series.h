@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A bounded series of snapshots that covers any length of time: when it is full, every second one goes and
  * the spacing doubles. Counters are cumulative, so dropping a snapshot merges two intervals without loss.
  * Knows iostat's types. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon as its readers see it: a plain view of the service and its targets, and what they may ask.
  *
  * http and json know this and nothing of the daemon; the daemon fills it in. Pointers are borrowed and valid

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text to values and back: sizes, durations, numbers. Knows libc.
  *
  * Every parser takes the whole text or refuses it: no trailing characters, no sign where none is meant,

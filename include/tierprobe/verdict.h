@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge: limits, samples and facts of a test to a verdict with reasons.
  *
  * Pure: no clock, no file, no JSON, no allocation. Knows iostat's types. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The destructors behind the cleanup attributes. */
 
 #include "tierprobe/cleanup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time: the kernel's clocks in nanoseconds, and RFC 3339 text. */
 
 #include "tierprobe/clock.h"

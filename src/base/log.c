@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log: formats lines and hands them to the one sink the program chose. */
 
 #include "tierprobe/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text to values and back: sizes, durations, numbers. Locale never matters: strtod() is used only on text
  * that holds no decimal point, or the value is put together from digits. */
 

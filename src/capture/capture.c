@@ -1,12 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge of captures: tells text from JSON, feeds the reader, and says who decides. Knows verdict. */
 
 #include "tierprobe/capture.h"
 
 #include "tierprobe/cleanup.h"
 
-#include "report.h"
-#include "text.h"
-#include "window.h"
+#include "capture-json.h"
+#include "capture-text.h"
+#include "capture-window.h"
 
 #include <errno.h>
 #include <inttypes.h>

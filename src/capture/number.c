@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Printed numbers: read by hand, because a long capture is mostly numbers and strtod() would be most of the
  * time, and because the decimal point may be a comma whatever our own locale says. */
 

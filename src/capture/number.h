@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Printed numbers as whole numbers of a fraction, exactly. Inside the capture room. */
 #pragma once
 

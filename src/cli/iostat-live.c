@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The devices that `tierprobe iostat` watches: which those are, and one sampler for each. Reads below the two
  * roots it is given.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The devices that `tierprobe iostat` watches on this machine. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of `tierprobe iostat`: two tables of snapshots to text or JSON as iostat prints them. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the user of `tierprobe iostat` typed, to the names of rows. Looks at the paths it is given. */
 
 #include "iostat-live.h"

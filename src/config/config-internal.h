@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the configuration room: the list of faults, the table of keys, and who calls whom. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration as a whole: defaults, files in their order, options, and what must fit together. Knows
  * base. */
 

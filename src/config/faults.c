@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of faults of a configuration, and what helps to word them. Knows libc. */
 
 #include "config-internal.h"

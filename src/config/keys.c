@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys that a configuration may have, and their values. Knows base. */
 
 #include "config-internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints a configuration as a file that reads back to the same. Knows base. */
 
 #include "config-internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a run may start now: cooldown, write budget, free space, what others write. From memory alone. */
 
 #include "manager.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: where log lines go, and the daemon's events with their fields. The only place that knows
  * sd-journal. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's command line. */
 
 #include "tierprobe/daemon.h"

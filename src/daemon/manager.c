@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The root of the daemon: owns the loop, the state, the targets and the server; starts, reloads and stops. */
 
 #include "manager.h"

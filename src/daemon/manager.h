@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's objects, private to this room: one Manager at the root, a Target for each cache path. */
 #pragma once
 

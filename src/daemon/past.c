@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Past runs: the newest ones in memory without their evidence, all of them in the store. */
 
 #include "manager.h"

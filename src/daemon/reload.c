@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SIGHUP: a new configuration in place of the old one, or the old one stays. What both have keeps its samples
  * and runs. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs: what waits and what runs. Runs of targets that meet on a disk never overlap. */
 
 #include "manager.h"

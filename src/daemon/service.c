@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon as its readers see it: fills in the views of service.h. Changes nothing but through runs.c. */
 
 #include "manager.h"

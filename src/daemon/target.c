@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A target: what its path stands on, and its samples. Looks at the path only through a child. */
 
 #include "manager.h"

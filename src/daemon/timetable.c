@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that start by themselves: each target's next time, and its timer. */
 
 #include "manager.h"

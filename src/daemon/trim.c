@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that only the start needed: given back, so that an idle daemon is small. Touches this process alone.
  */
 

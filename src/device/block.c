@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Block devices by number and by name below the given roots: /sys first, /proc/diskstats where it is
  * missing (a chroot). */
 

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The room's face: resolve, copy, compare. */
 
 #include "tierprobe/device.h"
 
-#include "resolver.h"
+#include "device-internal.h"
 
 #include "tierprobe/file.h"
 

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a path to the devices that own its file system: by number where the mount has one, by what each kind
  * of file system tells where it has not. */
 
-#include "resolver.h"
+#include "device-internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mount that holds a path. libmount parses the lines; which of them may matter is decided here first, so
  * that a hostile table of any size costs one pass, and a NUL or a cut line only itself. */
 

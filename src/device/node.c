@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What /sys says of one block device: kind, identity, queue, and whether its row can be trusted. */
 
 #include "block.h"

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stack of block devices from those that own the file system down to the disks, and which of their rows
  * is judged. */
 
-#include "resolver.h"
+#include "device-internal.h"
 
 #include "tierprobe/file.h"
 

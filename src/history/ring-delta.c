@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Intervals out of the ring: a record against the one before it. Knows iostat. */
 
 #include "ring-internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inside the ring: its file's form, and what opening shares with reading and writing.
  *
  * The file is a page of header and then records in slots: number N lives in slot (N - 1) modulo capacity, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening a ring: its lock, its header, where it had got to, and another capacity. Knows libc.
  *
  * Nothing here trusts the file. What is no ring of this format is renamed away, what is damaged inside is

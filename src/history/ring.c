@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ring of samples: appending and reading. Knows iostat's types. */
 
 #include "ring-internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Past runs: one document a file, the list of their ids in memory. Knows base. */
 
 #include "tierprobe/history.h"

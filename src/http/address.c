@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses to listen on. The only file of the room that makes sockets. */
 
 #include "address.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses to listen on: text to socket address and back, and a listening socket on it. Private to src/http.
  */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections: their deadline, which libmicrohttpd does not have. */
 
 #include "server.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a request must satisfy before any route sees it. libmicrohttpd lets most of this pass: the checks
  * stand for what it leaves out. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a request must satisfy before any route sees it. Pure: plain values in, a problem out; tested without
  * a socket. Each function returns 0, or -1 with PROBLEM filled in. Private to src/http. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why a request is refused, as a plain value: status, stable code, sentence. Private to src/http. */
 #pragma once
 

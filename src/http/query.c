@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The query string of a request. A misspelt parameter must not be silently ignored: "?taget=x" would start
  * a run on every target. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The query string of a request: known names, each at most once. Pure. Private to src/http. */
 #pragma once
 

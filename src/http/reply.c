@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies. The one place that queues a response. */
 
 #include "reply.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies: every one has its Content-Type, caching rule and nosniff, and is counted. Private to src/http. */
 #pragma once
 

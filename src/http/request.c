@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One request: headers, guard, route, body, answer. The order of the checks is the order of trust: framing
  * first, then who is asked, then what is asked, then whether it may be. */
 

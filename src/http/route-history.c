@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /history: samples of the ring, streamed. Records are read and printed while the reply is sent, a bounded
  * number at a time, so that neither memory nor the event loop feels the length of the ring. */
 
+#include "growing-text.h"
 #include "reply.h"
 #include "routes.h"
-#include "text.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"

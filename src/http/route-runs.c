@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /runs and /runs/ID: what ran and runs. */
 
+#include "growing-text.h"
 #include "reply.h"
 #include "routes.h"
-#include "text.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"

@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POST /run: asks for a run of one target or of all. The client names what the configuration names, and never
  * a path or a size. */
 
+#include "growing-text.h"
 #include "reply.h"
 #include "routes.h"
-#include "text.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"

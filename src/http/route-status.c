@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /status, /healthz, /readyz and the list of routes. */
 
+#include "growing-text.h"
 #include "reply.h"
 #include "routes.h"
-#include "text.h"
 
 #include "tierprobe/json.h"
 

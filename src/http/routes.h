@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The routes: which path and method leads where. Private to src/http. */
 #pragma once
 

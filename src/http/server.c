@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server: one libmicrohttpd daemon a listener, each driven by its epoll descriptor on the event loop. */
 
 #include "server.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server's own objects: server, listeners, connections, requests. Private to src/http. */
 #pragma once
 

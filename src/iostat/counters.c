@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters: parses one row of the kernel's block statistics. Pure; every byte is taken for hostile. */
 
 #include "tierprobe/iostat.h"

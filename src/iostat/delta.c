@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deltas: the difference of two snapshots, or the reason why there is none. Pure. */
 
 #include "tierprobe/iostat.h"

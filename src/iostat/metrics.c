@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics: a delta as iostat's extended columns. Pure. */
 
 #include "tierprobe/iostat.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sampler: reads the rows of one device, and when. May read below the two roots it is given.
  *
  * Attributes of a real sysfs stay open: reading one again costs a pread(), and the descriptor of a device

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When a snapshot was read, on all three clocks. */
 
 #include "tierprobe/iostat.h"

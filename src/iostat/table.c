@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables: the rows of many devices at one moment, out of diskstats of this machine or of a record. May read
  * the files it is told to. */
 

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads back the device of a kept run. */
 
-#include "read.h"
+#include "json-reader.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small documents of the HTTP interface, and the one body that it takes. */
 
-#include "build.h"
-#include "read.h"
+#include "json-internal.h"
+#include "json-reader.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"

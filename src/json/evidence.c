@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The evidence of a run: what an auditor needs to check the verdict without trusting it. */
 
-#include "build.h"
+#include "json-internal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"

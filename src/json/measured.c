@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was measured and judged: metrics, samples, criteria, reasons, limits. */
 
-#include "build.h"
+#include "json-internal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"

@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a kept RUN document back into a record. The file may have been damaged or written by anybody: every
  * member is checked for its type and range, and the first fault is told in a sentence. */
 
-#include "read.h"
+#include "json-reader.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Single values and whole documents: numbers, texts, times, and their serialised form. */
 
-#include "build.h"
+#include "json-internal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A forked child that works for its parent over one socket, and dies with it. Knows libc. */
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log-linear latency histogram. Touches only the memory it is given, with relaxed atomics, since that may be
  * shared with a writer in another process. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at a path in a child: stat of a dying disk or a lost server may not return. */
 
 #include "child.h"

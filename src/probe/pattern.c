@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Zeros, or bytes no storage can make less of: generated several times faster than devices write, so that
  * what is measured is the device. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the blocks contain. Knows the probe's header. */
 #pragma once
 

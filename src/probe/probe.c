@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parent's side of the write test: starts writers, follows their state. Never touches the tested path. */
 
-#include "internal.h"
+#include "probe-internal.h"
 #include "writer.h"
 
 #include "tierprobe/cleanup.h"

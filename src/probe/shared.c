@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The records that writers and their parent share. Touches only that memory. */
 
 #include "shared.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the writers and their parent share: an anonymous mapping, written by one side each, read by the other
  * with relaxed atomics. Knows the probe's header. */
 #pragma once

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One stream: the child process that writes. Touches the tested path, its socket and shared memory; runs
  * nothing else of the parent's. */
 
 #include "writer.h"
 
 #include "pattern.h"
-#include "target.h"
+#include "test-file.h"
 #include "tierprobe/clock.h"
 
 #include <errno.h>

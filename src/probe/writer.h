@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One stream: the child process that writes. Knows the probe's header. */
 #pragma once
 

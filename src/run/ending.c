@@ -1,7 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a run ended, and what that is worth: the writers' outcome in the judge's terms, the samples that are
  * judged, the verdict. Touches the run's own memory only. */
 
-#include "private.h"
+#include "run-internal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ramp: 1, 2, 4, ... writers until w_await reaches the limit. One writer with direct and synchronous writes
  * never has more than its one block in flight (Little's law), so only several show the device's headroom.
  * Touches the run's own memory only. */
 
-#include "private.h"
+#include "run-internal.h"
 
 #include "tierprobe/clock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The record of one run: making, freeing, and the names of its enums. Touches no file and no clock. */
 
 #include "tierprobe/record.h"

@@ -1,8 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run: the state machine around the writers. It reads the counters at the window's exact edges, keeps the
  * samples between them, watches for stalls and limits, and has the whole judged. Touches its own children and
  * /sys through sampler and probe, nothing on the tested path. */
 
-#include "private.h"
+#include "run-internal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"

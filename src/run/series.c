@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A bounded series of snapshots of any length of time. Touches memory only. */
 
 #include "tierprobe/series.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When the next run is due, and whether one may start now. Pure but for local time, which the C library
  * keeps: the zone's rules are read once. Knows base. */
 

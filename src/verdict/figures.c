@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Figures against limits, and the sentences about them. Pure. */
 
 #include "figures.h"

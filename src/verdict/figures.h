@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Figures against limits, the same for a run and for a capture. Inside the verdict room. */
 #pragma once
 

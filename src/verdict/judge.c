@@ -1,9 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict: which figures can be trusted, what they say, and why. Pure. */
 
 #include "tierprobe/verdict.h"
 
 #include "figures.h"
-#include "window.h"
+#include "run-window.h"
 
 #include <errno.h>
 #include <inttypes.h>

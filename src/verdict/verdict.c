@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of verdicts and reasons, the list of reasons, and the rule for one interval. Pure. */
 
 #include "tierprobe/verdict.h"

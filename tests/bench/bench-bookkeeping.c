@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a writer does for each block besides writing it: the clock, the histogram, the slowest writes,
  * progress in shared memory. Prints nanoseconds a block; judges nothing. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long a sample takes: one device, and a hundred. Prints CPU microseconds per sample; judges nothing.
  *
  * The names are this machine's block devices, over and again where there are fewer than a hundred. */

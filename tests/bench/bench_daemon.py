@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the idle daemon costs, and how fast it is there: resident memory, wake-ups and processor time a second
 with one target sampled every second, and milliseconds from exec to the first answered /status.
 

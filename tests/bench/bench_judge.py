@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Time and memory of `tierprobe judge` over a day of iostat: 86,400 reports of 8 devices, some 130 MB.
 
 usage: bench_judge.py PROGRAM [ARGUMENT...]   (PROGRAM is run as PROGRAM ARGUMENT... FILE, e.g. bench_judge.py build/tierprobe judge)

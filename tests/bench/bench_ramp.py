@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A ramp beside fio: the same number of writers, blocks and flags on the same disks, as the kernel's row shows both.
 
     bench_ramp.py [--tierprobe build/src/tierprobe] [--streams 16] [--seconds 2] [--rounds 3]

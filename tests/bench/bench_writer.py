@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The writer beside dd: throughput, CPU, what the histogram costs, and what random data costs.
 
     bench_writer.py [--fs xfs] [--count 2000] [--pairs 7] [--probe-run build/tests/tools/probe-run]

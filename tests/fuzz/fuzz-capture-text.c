@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Anything at all as a capture, fed in two pieces cut where its last byte says: no crash, no verdict without
  * a reason, no pass whose figures do not pass, and the same whole as in pieces. Seeds: tests/data/judge/. */
 

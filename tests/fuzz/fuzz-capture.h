@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold of the judge of captures for any input. */
 #pragma once
 

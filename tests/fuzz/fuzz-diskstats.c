@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two records out of any bytes: "UPTIME NUL DISKSTATS NUL UPTIME NUL DISKSTATS". Parses both, and makes
  * deltas and metrics of what they share. Whatever comes in, an interval that is taken for good has no
  * negative figure. */

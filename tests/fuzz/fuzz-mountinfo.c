@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Resolves against any bytes as mountinfo and as diskstats. The first byte chooses whether there is a /sys,
  * the rest of the first line is the path, what follows both files. Seeds: -dict is not needed, the parts that
  * matter are few. */

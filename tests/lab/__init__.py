@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programmable disks for the system tests.
 
     from lab import disk

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The disks that the programs must judge: one line each, with the truth about it.
 
 Limits and sizes are small, so that a slow and busy test machine comes to the same truth: a good disk takes

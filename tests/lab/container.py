@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real systemd to run the unit in: a small tree of this distribution, booted by systemd-nspawn.
 
 The tree is made once by debootstrap and kept below CACHE; a container is an overlay on it that vanishes. Needs

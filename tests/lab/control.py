@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The control file of the programmable disk: numbers that a test and plugin.c share while the disk is in use."""
 
 import mmap

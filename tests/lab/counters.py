@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A device's counters as a script tells them: what no real device can be made to do here.
 
 The device, its file system and the writes are real. The programs read a tree of links into the real /sys in which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disks for tests: a loop device on a file in memory, or on a programmable disk, with a file system.
 
 `with disk(rate=100 << 20) as d:` is a mounted xfs whose device takes 100 MiB/s. Leaving the block removes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An nbdkit plugin: a disk that behaves as the control file says, at this moment.
  *
  * Used by the system tests through tests/lab. The control file is a mapped array of 64 bit numbers that a

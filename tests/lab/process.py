@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small helpers of the lab: running programs, waiting for a condition, clearing up what a dead test left."""
 
 import os

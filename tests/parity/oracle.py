@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the comparisons with the distribution's iostat share.
 
 TIERPROBE_BUILD names the build directory (default: build).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tierprobe iostat beside the distribution's iostat on a real device while dd writes (root, loop devices).
 
 The two read at different moments and iostat's clock ticks in hundredths, so single rows differ; what was written

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manners of tierprobe iostat: arguments, bad records, the ways to end. Needs neither root nor devices."""
 
 import json

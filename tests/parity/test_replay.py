@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tierprobe iostat --replay beside the distribution's iostat over the same scripted counters.
 
 Where the script is sane, every row must be the same to the last character. Where a counter goes back, a device

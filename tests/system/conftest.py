@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What pytest needs around the black-box tests: the lab's own view of mounts, what is skipped where, and fixtures
 that start the programs and see that they end well.
 

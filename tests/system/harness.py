@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starting the built programs and talking to them, for tests that see them only from outside.
 
 TIERPROBE_BUILD names the build directory (default: build).

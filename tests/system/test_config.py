@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Configuration and options: what is wrong is said with its place, and loses nothing."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tierprobed on a machine that gives it little, and with clients that want much."""
 
 import concurrent.futures

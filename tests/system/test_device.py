@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real devices through the resolver: what device-show says of mounted file systems is what the kernel shows."""
 
 import contextlib

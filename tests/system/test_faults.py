@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes wrong while it runs: aborts, signals, kill -9, hangs, full and failing disks. Nothing may stay behind."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP surface from outside: what the contract promises, and what hostile or broken clients get."""
 
 import concurrent.futures

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The HTTP server over a made-up daemon (tests/tools/http-stub.c): no root, no disk.
 
 Raw sockets where the wire matters, curl where a client does. Waiting is for an event (an answer, an end of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tierprobe judge, from outside: exit status, the JSON document, the text, and what it says of bad input."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lab itself: each kind of disk is what it says, as a dd and the kernel's counters see it, and goes away."""
 
 import pathlib

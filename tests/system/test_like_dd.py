@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Byte for byte what dd writes: the same calls to the kernel, and the same requests to the device."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an operator, his clock and his state directory may do to a running daemon: reloads at the wrong moment, kept
 runs that lie, stops while something is under way. Verdicts stay those of the path they were measured on."""
 

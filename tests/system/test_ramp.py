@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ramp: 1, 2, 4, ... writers until w_await reaches the limit, and what is left when it ends before that."""
 
 import json

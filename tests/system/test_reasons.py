@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every reason a verdict can have, on a real device as far as one can be brought to it.
 
 REACHED says for each code which test comes to it. Where no device can be made to do it here (rows that time
 nothing, counters that jump, a machine that sleeps) device, file system and writes are real and only its row, or the
-clock, is told by a script: lab/counters.py, lab/shim.c. conftest's checked() looks at every sentence that any test
+clock, is told by a script: lab/counters.py, lab/suspend-shim.c. conftest's checked() looks at every sentence that any test
 of the suite sees.
 """
 
@@ -173,7 +174,7 @@ def test_counters_disabled_in_the_middle(daemon, disk):
 def test_suspended(folder, run_json, disk):
     it = disk(rate=100 * MB)
     shim = folder / "shim.so"
-    lab.run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", shim, ROOT / "tests/lab/shim.c")
+    lab.run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", shim, ROOT / "tests/lab/suspend-shim.c")
     suspended = folder / "suspended"
     sleeper = lab.spawn("sh", "-c", f"until test $(cut -d' ' -f1 /sys/class/block/{it.name}/inflight) -gt 0 || "
                         f"test $(awk '{{print $7}}' /sys/class/block/{it.name}/stat) -gt $0; do sleep 0.05; done; "

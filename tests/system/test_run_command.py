@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tierprobe run`: the test in the foreground, on a terminal and elsewhere."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tierprobe run` under hostile hands: signals in every phase, closed or full outputs, paths and values of all kinds."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/quickstart: from the checkout to a verdict. (On a fresh system it also installs and builds; see .ci.)"""
 
 import os

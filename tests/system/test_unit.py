@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The installed service in a real systemd: its user, its sandbox, readiness, journal, restart and watchdog."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The truth about real disks: both programs must come to what the lab's catalog says of each."""
 
 import contextlib

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the device of a path, as device_resolve() sees it:
  *     device-show PATH [--procfs DIR] [--sysfs DIR] [--device NAME] [--repeat N]
  * With --repeat it resolves N times and prints the mean time instead. */

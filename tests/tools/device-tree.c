@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded machines for tests: unpacked as the kernel would show them. */
 
 #include "device-tree.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded machines for tests: unpacks a tests/data/device/KIND.tree (see README there) into a temporary
  * directory with proc and sys in it, and hands out its questions. */
 #pragma once

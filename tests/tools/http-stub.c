@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server over a made-up daemon, for tests: two targets, rings, runs, all set by the environment and
  * by commands on stdin. Never installed.
  *

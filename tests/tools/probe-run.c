@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs one ProbePlan from the command line and prints what it cost, as JSON: for benchmarks and for tests
  * that need a writer without the daemon.
  *
@@ -8,8 +9,8 @@
  * --bare   one stream's write calls alone, in this process: neither histogram nor progress nor children */
 
 #include "../../src/probe/child.h"
-#include "../../src/probe/internal.h"
-#include "../../src/probe/target.h"
+#include "../../src/probe/probe-internal.h"
+#include "../../src/probe/test-file.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the iostat room's tests share: a seeded generator and rows written as the kernel writes them. */
 #pragma once
 

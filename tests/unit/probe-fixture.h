@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the probe share: a directory, the probe's children as /proc shows them, and a path that
  * hangs. */
 #pragma once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sizes, durations, numbers and times: exact, whole-text, and back again. */
 
 #include "tierprobe/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every capture in tests/data/judge: expected.tsv holds the published measurements, layouts.tsv every layout
  * of sysstat. Each is fed whole, byte by byte, and in pieces, and must give the same. */
 

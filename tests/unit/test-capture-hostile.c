@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Captures nobody should make: noise, endless lines, too many devices, damaged and mixed rows, more rows than
  * memory is given. */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random captures in random layouts against a plain second reading of the rule: arrays instead of a stream.
  */
 

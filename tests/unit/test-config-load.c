@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configuration files: what is read, what is refused and how it is said, and printing back. */
 
 #include "tierprobe/cleanup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sharing a disk, same rows, row names, and text made clean. */
 
 #include "block.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mount that holds a path, against a model of the kernel's own walk over thousands of random trees. */
 
 #include "mounts.h"

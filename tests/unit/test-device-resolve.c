@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every recorded machine: each question's answer holds every expected line. One test a file. */
 
 #include "device-text.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ring of samples: what is appended is what is read, whatever happens to the process, the file and the
  * disk in between; a damaged record is missing, never wrong. */
 

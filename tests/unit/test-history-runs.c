@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store of past runs: bounded, ordered, atomic, and not trusting its folder. */
 
 #include "tierprobe/cleanup.h"

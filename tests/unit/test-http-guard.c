@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guard, the query string, the addresses and the table of routes: everything of the server that is pure.
  */
 

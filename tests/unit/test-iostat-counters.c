@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters: every width of row that kernels print, and everything they never would. */
 
 #include "iostat-testing.h"

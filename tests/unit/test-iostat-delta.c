@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deltas against truths that the test keeps in 64 bit, and every kind of gap. */
 
 #include "tierprobe/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics against a slow model of iostat's formulas, and the known rows of steps back and wraps. */
 
 #include "tierprobe/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sampler over a made-up /proc and /sys: what is found where, what goes away, comes back, breaks. */
 
 #include "tierprobe/cleanup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables: recorded and live rows of many devices. */
 
 #include "iostat-testing.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small documents, and the one body that the server reads. */
 
 #include "tierprobe/cleanup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RUN out and back in: key order, nulls, thousands of random records, thousands of damaged documents. */
 
 #include "tierprobe/cleanup.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The histogram against sorted arrays: within 1 %, however the values lie and however they are merged. */
 
 #include "tierprobe/cleanup.h"

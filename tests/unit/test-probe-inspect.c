@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at paths of all kinds, as root and as nobody, and at one that hangs. */
 
 #include "probe-fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random blocks: nothing in them comes again, at any distance, and no byte value is preferred. */
 
 #include "../../src/probe/pattern.h"

@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Making the file where kernels and file systems refuse one flag or another: openat() is answered here. */
 
-#include "../../src/probe/target.h"
+#include "../../src/probe/test-file.h"
 
 #include "probe-fixture.h"
 

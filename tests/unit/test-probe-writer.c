@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The write test on whatever file system is here: how it goes, ends, fails, and what it leaves: nothing. */
 
 #include "probe-fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The series of a run: bounded, evenly spaced, and no gap ever lost. */
 
 #include "tierprobe/series.h"

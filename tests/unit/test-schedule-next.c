@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The schedule over simulated years, in zones that change their clocks, with and without windows. */
 
 #include "tierprobe/cleanup.h"

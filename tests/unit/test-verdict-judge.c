@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The judge of runs: the two published rows, each end and each doubt, boundaries, and what must hold for any
  * facts whatever. */
 

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `tierprobe run`: one test in the foreground, without a daemon. */
+
+#include "tierprobe/cli.h"
+
+#include "run-progress.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+#include "tierprobe/config.h"
+#include "tierprobe/file.h"
+#include "tierprobe/json.h"
+#include "tierprobe/run.h"
+#include "tierprobe/units.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#define BACKGROUND_NS NS_PER_S /* how long others' writes are watched before the test */
+#define PATH_TIMEOUT_NS (10 * NS_PER_S)
+
+typedef struct RunOptions {
+        ConfigOptions config;
+        const char *path, *profile;
+        const char *count, *block_size, *streams, *pattern, *max_duration;
+        const char *write_mb_per_s, *w_await_ms, *pass_ratio;
+        const char *procfs, *sysfs;
+        bool json, done;
+} RunOptions;
+
+/* All that lives while the test runs. */
+typedef struct Foreground {
+        sd_event *event;
+        Run *run;
+        Device *device;
+        Sampler *sampler;
+        Snapshot previous;
+        bool have_previous;
+        Progress progress;
+        uint64_t interval_ns, next_tick_ns;
+        uint64_t last_bytes, last_ns;
+        RunRecord *record; /* once it has ended */
+} Foreground;
+
+static const char help[] =
+        "tierprobe run PATH [OPTION...]\n"
+        "Tests PATH once in the foreground, as dd if=/dev/zero of=PATH/testfile bs=1M count=10000\n"
+        "oflag=direct,dsync beside iostat -x would, and judges the device under it. Nothing stays on the "
+        "disk.\n\n"
+        "  --profile NAME       parameters by name: procedure (default), quick, random, sustained, or one "
+        "of\n"
+        "                       the configuration\n"
+        "  --count N            blocks each stream writes (10000)\n"
+        "  --block-size SIZE    bytes a write call (1M)\n"
+        "  --streams N          parallel writers, each with a file of its own (1)\n"
+        "  --pattern NAME       zero or random (zero)\n"
+        "  --max-duration DUR   judge what was measured after so long (10m)\n"
+        "  --write-mb-per-s N   throughput needed: wkB/s / 1000 (600)\n"
+        "  --w-await-ms N       latency needed: w_await below it (20)\n"
+        "  --pass-ratio R       part of the samples that must meet both (0.9)\n"
+        "  --config FILE        take limits, guards and profiles from FILE\n"
+        "  --json               print one JSON document on stdout\n"
+        "  --procfs DIR, --sysfs DIR   read DIR in place of /proc, /sys\n"
+        "  --help               this text\n\n"
+        "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from judging.\n";
+
+enum {
+        OPT_PROFILE = 256,
+        OPT_COUNT,
+        OPT_BLOCK_SIZE,
+        OPT_STREAMS,
+        OPT_PATTERN,
+        OPT_MAX_DURATION,
+        OPT_MB_PER_S,
+        OPT_AWAIT,
+        OPT_RATIO,
+        OPT_CONFIG,
+        OPT_PROCFS,
+        OPT_SYSFS,
+        OPT_JSON,
+        OPT_HELP
+};
+
+static const struct option long_options[] = {
+        { "profile", required_argument, NULL, OPT_PROFILE },
+        { "count", required_argument, NULL, OPT_COUNT },
+        { "block-size", required_argument, NULL, OPT_BLOCK_SIZE },
+        { "streams", required_argument, NULL, OPT_STREAMS },
+        { "pattern", required_argument, NULL, OPT_PATTERN },
+        { "max-duration", required_argument, NULL, OPT_MAX_DURATION },
+        { "write-mb-per-s", required_argument, NULL, OPT_MB_PER_S },
+        { "w-await-ms", required_argument, NULL, OPT_AWAIT },
+        { "pass-ratio", required_argument, NULL, OPT_RATIO },
+        { "config", required_argument, NULL, OPT_CONFIG },
+        { "procfs", required_argument, NULL, OPT_PROCFS },
+        { "sysfs", required_argument, NULL, OPT_SYSFS },
+        { "json", no_argument, NULL, OPT_JSON },
+        { "help", no_argument, NULL, OPT_HELP },
+        { 0 },
+};
+
+/* Which option's text goes where. */
+static const char **option_text(RunOptions *options, int c)
+{
+        switch (c) {
+        case OPT_PROFILE:
+                return &options->profile;
+        case OPT_COUNT:
+                return &options->count;
+        case OPT_BLOCK_SIZE:
+                return &options->block_size;
+        case OPT_STREAMS:
+                return &options->streams;
+        case OPT_PATTERN:
+                return &options->pattern;
+        case OPT_MAX_DURATION:
+                return &options->max_duration;
+        case OPT_MB_PER_S:
+                return &options->write_mb_per_s;
+        case OPT_AWAIT:
+                return &options->w_await_ms;
+        case OPT_RATIO:
+                return &options->pass_ratio;
+        case OPT_CONFIG:
+                return &options->config.file;
+        case OPT_PROCFS:
+                return &options->procfs;
+        case OPT_SYSFS:
+                return &options->sysfs;
+        default:
+                return NULL;
+        }
+}
+
+static int parse_options(int argc, char *argv[], RunOptions *options)
+{
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
+                const char **text = option_text(options, c);
+
+                if (text)
+                        *text = optarg;
+                else if (c == OPT_JSON)
+                        options->json = true;
+                else if (c == 'h' || c == OPT_HELP) {
+                        (void) fputs(help, stdout);
+                        options->done = true;
+                        return 0;
+                } else {
+                        (void) fprintf(stderr, "Try 'tierprobe run --help'.\n");
+                        return -EINVAL;
+                }
+        }
+        if (optind + 1 != argc || !*argv[optind]) {
+                (void) fprintf(stderr, "tierprobe run: give exactly one PATH, the directory to test\n"
+                                       "Try 'tierprobe run --help'.\n");
+                return -EINVAL;
+        }
+        options->path = argv[optind];
+        return 0;
+}
+
+static int refuse_option(const char *name, const char *value, const char *right)
+{
+        (void) fprintf(stderr, "tierprobe run: --%s %s: %s\n", name, value, right);
+        return -EINVAL;
+}
+
+static int override_limits(const RunOptions *options, Limits *limits)
+{
+        const struct {
+                const char *name, *text, *right;
+                double *value;
+                double max;
+        } numbers[] = {
+                { "write-mb-per-s", options->write_mb_per_s, "give a number from 0 to 1000000",
+                  &limits->write_mb_per_s, 1e6 },
+                { "w-await-ms", options->w_await_ms, "give milliseconds, above 0 and up to 1000000",
+                  &limits->w_await_ms, 1e6 },
+                { "pass-ratio", options->pass_ratio, "give a number from 0 to 1", &limits->pass_ratio, 1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
+                double value = 0;
+
+                if (!numbers[i].text)
+                        continue;
+                if (parse_double(numbers[i].text, &value) < 0 || value < 0 || value > numbers[i].max ||
+                    (numbers[i].value == &limits->w_await_ms && value <= 0))
+                        return refuse_option(numbers[i].name, numbers[i].text, numbers[i].right);
+                *numbers[i].value = value;
+        }
+        return 0;
+}
+
+static int override_profile(const RunOptions *options, Profile *profile, GuardRules *guard)
+{
+        const Profile before = *profile;
+        uint64_t streams = profile->streams;
+
+        if (options->count && (parse_u64(options->count, &profile->count) < 0 || profile->count < 1 ||
+                               profile->count > UINT64_C(1000000000)))
+                return refuse_option("count", options->count, "give a number of blocks from 1 to 1000000000");
+        if (options->block_size && (parse_size(options->block_size, &profile->block_size) < 0 ||
+                                    profile->block_size < PROBE_BLOCK_MIN ||
+                                    profile->block_size > PROBE_BLOCK_MAX || profile->block_size % 4096 != 0))
+                return refuse_option("block-size", options->block_size,
+                                     "give a multiple of 4K from 4K to 64M");
+        if (options->streams &&
+            (parse_u64(options->streams, &streams) < 0 || streams < 1 || streams > PROBE_MAX_STREAMS))
+                return refuse_option("streams", options->streams, "give a number from 1 to 128");
+        profile->streams = (unsigned) streams;
+        if (options->pattern && probe_pattern_from_string(options->pattern, &profile->pattern) < 0)
+                return refuse_option("pattern", options->pattern, "give zero or random");
+        if (options->max_duration &&
+            (parse_duration(options->max_duration, &guard->max_duration_ns) < 0 ||
+             guard->max_duration_ns < NS_PER_S || guard->max_duration_ns > 7 * 24 * 3600 * NS_PER_S))
+                return refuse_option("max-duration", options->max_duration,
+                                     "give a duration from 1s to 168h, such as 90s");
+        if (options->count)
+                profile->duration_ns = 0;
+        profile->certifying = profile->certifying && profile->count == before.count &&
+                              profile->block_size == before.block_size &&
+                              profile->streams == before.streams && profile->pattern == before.pattern;
+        return 0;
+}
+
+/* ---- while it runs ---- */
+
+static void on_changed(Run *run, void *userdata)
+{
+        (void) run;
+        (void) userdata;
+}
+
+static void on_ended(Run *run, void *userdata)
+{
+        Foreground *foreground = userdata;
+
+        foreground->record = run_take_record(run);
+        if (foreground->event)
+                (void) sd_event_exit(foreground->event, 0);
+}
+
+static void on_gone(Run *run, void *userdata)
+{
+        (void) run;
+        (void) userdata;
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        Foreground *foreground = userdata;
+
+        (void) source;
+        run_abort(foreground->run,
+                  info->ssi_signo == SIGINT ? "Interrupted (Ctrl-C)" : "Terminated by a signal");
+        return 0;
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Foreground *foreground = userdata;
+        const RunRecord *record = run_record(foreground->run);
+        Snapshot snapshot;
+        Delta delta;
+
+        (void) usec;
+        if (record && record->elapsed_ns > 0 && foreground->sampler) {
+                uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+                double seconds = (double) (now_ns - foreground->last_ns) / 1e9;
+                double rate = seconds > 0 ? (double) (record->bytes_written - foreground->last_bytes) /
+                                                    seconds / 1e6
+                                          : 0;
+
+                sampler_read(foreground->sampler, &snapshot);
+                run_tick(foreground->run, &snapshot);
+                if (foreground->have_previous &&
+                    delta_compute(&foreground->previous, &snapshot, &delta) == GAP_NONE) {
+                        Metrics metrics;
+
+                        metrics_from_delta(&delta, &metrics);
+                        progress_row(&foreground->progress, foreground->device->name, &metrics,
+                                     (double) record->elapsed_ns / 1e9);
+                }
+                foreground->previous = snapshot;
+                foreground->have_previous = true;
+                foreground->last_bytes = record->bytes_written;
+                foreground->last_ns = now_ns;
+                progress_bar(&foreground->progress, record, rate);
+        }
+        /* After a stop of this process the missed ticks are left out: made up for, they would be as many
+         * samples in which nothing can have been written. */
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        bool late = foreground->next_tick_ns + foreground->interval_ns <= now_ns;
+        do
+                foreground->next_tick_ns += foreground->interval_ns;
+        while (foreground->next_tick_ns <= now_ns + (late ? foreground->interval_ns / 2 : 0));
+        int r = sd_event_source_set_time(source, foreground->next_tick_ns / NS_PER_US);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* The second of watching is over: what others wrote in it, and off. */
+static int on_begin(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Foreground *foreground = userdata;
+        double background = NAN;
+        Snapshot snapshot;
+        Delta delta;
+        Metrics metrics;
+
+        (void) source;
+        (void) usec;
+        if (run_record(foreground->run) == NULL)
+                return 0;
+        if (foreground->sampler) {
+                sampler_read(foreground->sampler, &snapshot);
+                if (delta_compute(&foreground->previous, &snapshot, &delta) == GAP_NONE) {
+                        metrics_from_delta(&delta, &metrics);
+                        background = metrics.wkb_s / 1000;
+                }
+                foreground->previous = snapshot;
+                foreground->have_previous = true;
+        }
+        foreground->last_ns = clock_ns(CLOCK_MONOTONIC);
+        run_start(foreground->run, foreground->device, background);
+        return 0;
+}
+
+/* Finds the device; what is wrong with the path becomes the run's reason. */
+static void look_at_path(Foreground *foreground, const char *path, const DeviceRoots *roots)
+{
+        const char *names[64];
+        PathFacts facts;
+
+        if (*path != '/') {
+                run_refuse(foreground->run, REASON_PATH_MISSING,
+                           "The working directory is gone or cannot be told. Give the path from / on.");
+                return;
+        }
+        int r = path_inspect(path, PATH_TIMEOUT_NS, &facts);
+
+        if (r < 0 && r != -ENAMETOOLONG) {
+                char detail[256];
+
+                (void) snprintf(detail, sizeof detail,
+                                "No child process could look at %.150s: %s. Free memory, processes or "
+                                "descriptors and run again.",
+                                path, strerror(-r));
+                run_refuse(foreground->run, REASON_ABORTED, detail);
+                return;
+        }
+        if (r < 0)
+                facts = (PathFacts){ .error = -r };
+        /* The writer meets every other fault of the path itself, and words it. */
+        if (facts.error == ETIMEDOUT) {
+                run_refuse(foreground->run, REASON_STALLED,
+                           "The path did not answer in 10 s: its file system hangs. Look for timeouts in the "
+                           "kernel log.");
+                return;
+        }
+        if (facts.error == ENOENT || facts.error == ENOTDIR || facts.error == ELOOP || facts.error != 0) {
+                char detail[256];
+
+                (void) snprintf(detail, sizeof detail,
+                                facts.error == ELOOP ? "%.150s is a symbolic link, which may lead to another "
+                                                       "disk. Name the directory itself."
+                                                     : "%.150s: %s. Give an existing directory.",
+                                path, strerror(facts.error));
+                run_refuse(foreground->run, facts.error == ELOOP ? REASON_WRONG_DEVICE : REASON_PATH_MISSING,
+                           detail);
+                return;
+        }
+        r = device_resolve(roots, facts.resolved, facts.dev, NULL, &foreground->device);
+        if (r >= 0 && foreground->device->status == DEVICE_OK)
+                (void) sampler_new(&foreground->sampler, roots->procfs, roots->sysfs, names,
+                                   device_row_names(foreground->device, names, ELEMENTSOF(names)));
+        if (foreground->sampler)
+                sampler_read(foreground->sampler, &foreground->previous);
+}
+
+static int set_up_loop(Foreground *foreground)
+{
+        sigset_t mask;
+
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGINT);
+        (void) sigaddset(&mask, SIGTERM);
+        (void) sigaddset(&mask, SIGHUP);
+        (void) sigprocmask(SIG_BLOCK, &mask, NULL);
+        int r = sd_event_default(&foreground->event);
+        if (r >= 0)
+                r = sd_event_add_signal(foreground->event, NULL, SIGINT, on_stop, foreground);
+        if (r >= 0)
+                r = sd_event_add_signal(foreground->event, NULL, SIGTERM, on_stop, foreground);
+        if (r >= 0)
+                r = sd_event_add_signal(foreground->event, NULL, SIGHUP, on_stop, foreground);
+        return r;
+}
+
+static int start_in_foreground(Foreground *foreground, const Config *config, const char *path,
+                               const DeviceRoots *roots)
+{
+        look_at_path(foreground, path, roots);
+        if (foreground->record)
+                return 0;
+
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t begin_ns = now_ns + (foreground->sampler ? BACKGROUND_NS : 0);
+        foreground->interval_ns = config->sample_interval_ns;
+        foreground->next_tick_ns = begin_ns + foreground->interval_ns;
+        int r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC, begin_ns / NS_PER_US, 500,
+                                  on_begin, foreground);
+        if (r >= 0)
+                r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC,
+                                      foreground->next_tick_ns / NS_PER_US, 500, on_tick, foreground);
+        return r < 0 ? r : sd_event_loop(foreground->event);
+}
+
+/* Leaves a record whatever happens, but for a lack of memory. */
+static int run_in_foreground(Foreground *foreground, const RunOptions *options, const Config *config,
+                             const Profile *profile, const char *path)
+{
+        const DeviceRoots roots = { .procfs = options->procfs ? options->procfs : "/proc",
+                                    .sysfs = options->sysfs ? options->sysfs : "/sys" };
+        const RunEvents events = {
+                .userdata = foreground, .changed = on_changed, .ended = on_ended, .gone = on_gone
+        };
+
+        int loop = set_up_loop(foreground);
+        int r = run_new(&foreground->run, foreground->event,
+                        &(RunRequest){ .target = "cache",
+                                       .path = path,
+                                       .profile = profile,
+                                       .limits = &config->limits,
+                                       .guard = &config->guard,
+                                       .trigger = TRIGGER_MANUAL,
+                                       .procfs = roots.procfs,
+                                       .sysfs = roots.sysfs },
+                        &events);
+        if (r < 0)
+                return r;
+        r = loop < 0 ? loop : start_in_foreground(foreground, config, path, &roots);
+        if (!foreground->record) {
+                char detail[128];
+
+                (void) snprintf(detail, sizeof detail, "the test could not be set up: %s", strerror(-r));
+                run_cut(foreground->run, detail);
+        }
+        return 0;
+}
+
+static void foreground_done(Foreground *foreground)
+{
+        run_free(foreground->run);
+        run_record_free(foreground->record);
+        sampler_free(foreground->sampler);
+        device_free(foreground->device);
+        sd_event_unref(foreground->event);
+}
+
+static int print_result(const RunRecord *record, bool json)
+{
+        if (json) {
+                size_t size = 0;
+                json_auto_t *document = json_run(record, true);
+                _cleanup_free_ char *text = document ? json_document(document, &size) : NULL;
+
+                if (!text)
+                        return -ENOMEM;
+                errno = 0;
+                (void) fwrite(text, 1, size, stdout);
+        } else {
+                errno = 0;
+                report_run(stdout, record);
+        }
+        /* What did not fit the buffer has been written, or not, before. */
+        if (fflush(stdout) != 0 || ferror(stdout))
+                return errno ? -errno : -EIO;
+        return 0;
+}
+
+/* PATH as an absolute one, without asking the file system about it. */
+static char *make_absolute(const char *path)
+{
+        if (*path == '/')
+                return strdup(path);
+        _cleanup_free_ char *here = getcwd(NULL, 0);
+        return here ? path_format("%s/%s", here, path) : NULL;
+}
+
+int cli_run(int argc, char *argv[])
+{
+        RunOptions options = { 0 };
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_free_ char *error = NULL, *path = NULL;
+        _cleanup_(foreground_done) Foreground foreground = { 0 };
+
+        if (parse_options(argc, argv, &options) < 0)
+                return CLI_UNKNOWN;
+        if (options.done)
+                return CLI_PASS;
+        int r = config_load_without_targets(&options.config, &config, &error);
+        if (r < 0) {
+                (void) fprintf(stderr, "tierprobe run: %s\n", error ? error : strerror(-r));
+                return CLI_UNKNOWN;
+        }
+        const Profile *named = config_find_profile(config, options.profile ? options.profile : "procedure");
+        if (!named) {
+                (void) fprintf(stderr, "tierprobe run: no profile is named %s; there are:", options.profile);
+                for (size_t i = 0; i < config->n_profiles; i++)
+                        (void) fprintf(stderr, " %s", config->profiles[i].name);
+                (void) fputc('\n', stderr);
+                return CLI_UNKNOWN;
+        }
+        Profile profile = *named;
+        if (override_limits(&options, &config->limits) < 0 ||
+            override_profile(&options, &profile, &config->guard) < 0)
+                return CLI_UNKNOWN;
+        path = make_absolute(options.path);
+        if (!path)
+                path = strdup(options.path); /* its run says what is wrong with it */
+        if (!path)
+                return CLI_UNKNOWN;
+
+        progress_begin(&foreground.progress, false);
+        r = run_in_foreground(&foreground, &options, config, &profile, path);
+        progress_end(&foreground.progress);
+        if (r >= 0 && foreground.record)
+                r = print_result(foreground.record, options.json);
+        if (r < 0 || !foreground.record) {
+                (void) fprintf(stderr, "tierprobe run: the result could not be printed: %s\n",
+                               strerror(r < 0 ? -r : ENOMEM));
+                return CLI_UNKNOWN;
+        }
+        return cli_status(foreground.record->judgement.verdict);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values that are text with a form of their own: addresses, host names, paths. Knows base. */
+
+#include "config-internal.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/units.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define SEPARATORS " \t,"
+#define MAX_HOSTS 64
+#define HOST_MAX 253 /* the longest name DNS can carry */
+
+bool text_is_utf8(const char *text, size_t size)
+{
+        const unsigned char *p = (const unsigned char *) text, *end = p + size;
+
+        while (p < end) {
+                /* Lead bytes C0, C1 (overlong) and F5.. (beyond U+10FFFF) never occur. */
+                unsigned n = *p < 0x80   ? 0
+                             : *p < 0xc2 ? 4
+                             : *p < 0xe0 ? 1
+                             : *p < 0xf0 ? 2
+                             : *p < 0xf5 ? 3
+                                         : 4;
+                unsigned char low = 0x80, high = 0xbf;
+
+                if (n == 4 || (size_t) (end - p) <= n)
+                        return false;
+                if (*p == 0xe0)
+                        low = 0xa0; /* overlong */
+                else if (*p == 0xed)
+                        high = 0x9f; /* surrogates */
+                else if (*p == 0xf0)
+                        low = 0x90;
+                else if (*p == 0xf4)
+                        high = 0x8f;
+                for (p++; n > 0; n--, p++, low = 0x80, high = 0xbf)
+                        if (*p < low || *p > high)
+                                return false;
+        }
+        return true;
+}
+
+/* ---- paths ---- */
+
+int path_normalize(const char *value, char **ret, char why[WHY_SIZE])
+{
+        size_t size = strlen(value);
+        const char *wrong = NULL;
+
+        if (value[0] != '/')
+                wrong = "it is not absolute";
+        else if (size >= PATH_MAX)
+                wrong = "it is longer than 4095 bytes";
+        else if (!text_is_utf8(value, size))
+                wrong = "it is not UTF-8";
+        else if (value[size - 1] == ' ' || strstr(value, " ;"))
+                wrong = "a blank at its end or before \";\" cannot be written in a configuration file";
+        for (size_t i = 0; i < size && !wrong; i++)
+                if ((unsigned char) value[i] < 0x20 || value[i] == 0x7f)
+                        wrong = "it has a control character";
+        if (wrong) {
+                (void) snprintf(why, WHY_SIZE, "%s", wrong);
+                return -EINVAL;
+        }
+
+        char *path = malloc(size + 1);
+        if (!path)
+                return -ENOMEM;
+        char *out = path;
+        for (const char *p = value; *p;) {
+                size_t length = 0;
+
+                p += strspn(p, "/");
+                length = strcspn(p, "/");
+                if (length > 0 && !(length == 1 && *p == '.')) {
+                        *out++ = '/';
+                        memcpy(out, p, length);
+                        out += length;
+                }
+                p += length;
+        }
+        if (out == path)
+                *out++ = '/';
+        *out = '\0';
+        *ret = path;
+        return 0;
+}
+
+/* ---- lists ---- */
+
+/* Copies the next word of *P, at most SIZE - 1 bytes; its length, 0 at the end, SIZE when it does not fit. */
+static size_t next_word(const char **p, char *buf, size_t size)
+{
+        const char *word = *p + strspn(*p, SEPARATORS);
+        size_t length = strcspn(word, SEPARATORS);
+
+        *p = word + length;
+        if (length >= size)
+                return size;
+        memcpy(buf, word, length);
+        buf[length] = '\0';
+        return length;
+}
+
+/* ---- where to listen ---- */
+
+static int wrong_address(char why[WHY_SIZE], const char *word, const char *what)
+{
+        char quote[QUOTED_SIZE];
+
+        (void) snprintf(why, WHY_SIZE, "\"%s\" %s", quoted(quote, word), what);
+        return -EINVAL;
+}
+
+/* The form with the address as inet_ntop() writes it, so that equal ones are the same text. */
+static int normalize_tcp(char *word, char **ret, char why[WHY_SIZE])
+{
+        unsigned char address[sizeof(struct in6_addr)];
+        char text[INET6_ADDRSTRLEN];
+        uint64_t port = 0;
+        const char *host = word;
+        char *colon = strrchr(word, ':');
+        bool v6 = word[0] == '[';
+
+        if (!colon)
+                return wrong_address(why, word, "has no port; 127.0.0.1:7620 has one");
+        char *bracket = v6 ? strrchr(word, ']') : NULL;
+        if (v6 && (!bracket || bracket + 1 != colon))
+                return wrong_address(why, word, "is not of the form [ADDR]:PORT");
+        if (parse_u64(colon + 1, &port) < 0 || port < 1 || port > 65535)
+                return wrong_address(why, word, "has no port from 1 to 65535");
+
+        _cleanup_free_ char *copy = strdup(word);
+        if (!copy)
+                return -ENOMEM;
+        if (v6) {
+                copy[bracket - word] = '\0';
+                host = copy + 1;
+        } else {
+                copy[colon - word] = '\0';
+                host = strcmp(copy, "localhost") == 0 ? "127.0.0.1" : copy;
+        }
+        if (inet_pton(v6 ? AF_INET6 : AF_INET, host, address) != 1)
+                return wrong_address(
+                        why, word,
+                        v6 ? "has no IPv6 address in its brackets"
+                           : "has no numeric IPv4 address; 0.0.0.0:7620 is every IPv4 address of "
+                             "this host, [::]:7620 every one");
+        (void) inet_ntop(v6 ? AF_INET6 : AF_INET, address, text, sizeof text);
+        if (asprintf(ret, v6 ? "[%s]:%u" : "%s:%u", text, (unsigned) port) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static int normalize_unix(const char *word, char **ret, char why[WHY_SIZE])
+{
+        _cleanup_free_ char *path = NULL;
+
+        int r = path_normalize(word + strlen("unix:"), &path, why);
+        if (r < 0)
+                return r;
+        if (strlen(path) >= sizeof((struct sockaddr_un *) NULL)->sun_path)
+                return wrong_address(why, word, "is longer than a socket's path may be (107 bytes)");
+        return asprintf(ret, "unix:%s", path) < 0 ? -ENOMEM : 0;
+}
+
+int listen_add(Config *config, const char *value, char why[WHY_SIZE])
+{
+        char word[sizeof "unix:" + PATH_MAX];
+        const char *p = value;
+        size_t n_before = config->n_listen;
+
+        for (size_t length = 0; (length = next_word(&p, word, sizeof word)) > 0;) {
+                char *address = NULL;
+
+                if (length == sizeof word)
+                        return -EINVAL;
+                int r = strncmp(word, "unix:", 5) == 0 ? normalize_unix(word, &address, why)
+                                                       : normalize_tcp(word, &address, why);
+                if (r < 0)
+                        return r;
+                for (size_t i = 0; i < config->n_listen; i++)
+                        if (strcmp(config->listen[i], address) == 0)
+                                r = wrong_address(why, word, "is given twice");
+                if (r >= 0 && config->n_listen == CONFIG_MAX_LISTEN) {
+                        (void) snprintf(why, WHY_SIZE, "more than %d addresses", CONFIG_MAX_LISTEN);
+                        r = -EINVAL;
+                }
+                if (r < 0) {
+                        free(address);
+                        return r;
+                }
+                config->listen[config->n_listen++] = address;
+        }
+        return config->n_listen > n_before ? 0 : -EINVAL;
+}
+
+void listen_clear(Config *config)
+{
+        while (config->n_listen > 0)
+                free(config->listen[--config->n_listen]);
+}
+
+/* ---- host names ---- */
+
+/* A name, an IPv4 address or an IPv6 address in brackets, as a browser's Host header has it before the
+ * port. */
+static bool host_is_valid(const char *host, size_t length)
+{
+        unsigned char address[sizeof(struct in6_addr)];
+        char inner[INET6_ADDRSTRLEN];
+
+        if (host[0] == '[') {
+                if (length < 3 || length - 2 >= sizeof inner || host[length - 1] != ']')
+                        return false;
+                memcpy(inner, host + 1, length - 2);
+                inner[length - 2] = '\0';
+                return inet_pton(AF_INET6, inner, address) == 1;
+        }
+        return strspn(host, "abcdefghijklmnopqrstuvwxyz0123456789-._") == length && host[0] != '.' &&
+               host[0] != '-' && !strstr(host, "..");
+}
+
+int hosts_normalize(const char *value, char **ret, char why[WHY_SIZE])
+{
+        char word[HOST_MAX + 1];
+        const char *p = value;
+        char *out = NULL;
+        unsigned n = 0;
+
+        _cleanup_free_ char *hosts = malloc(strlen(value) + 1);
+        if (!hosts)
+                return -ENOMEM;
+        out = hosts;
+        for (size_t length = 0; (length = next_word(&p, word, sizeof word)) > 0;) {
+                if (length == sizeof word) {
+                        (void) snprintf(why, WHY_SIZE, "a name is longer than %d bytes", HOST_MAX);
+                        return -EINVAL;
+                }
+                for (size_t i = 0; i < length; i++)
+                        word[i] = (char) tolower((unsigned char) word[i]);
+                if (!host_is_valid(word, length))
+                        return wrong_address(why, word,
+                                             "is not a host name (without port and without wildcards)");
+                if (++n > MAX_HOSTS) {
+                        (void) snprintf(why, WHY_SIZE, "more than %d names", MAX_HOSTS);
+                        return -EINVAL;
+                }
+                if (out > hosts)
+                        *out++ = ' ';
+                memcpy(out, word, length);
+                out += length;
+        }
+        *out = '\0';
+        if (n == 0)
+                return -EINVAL;
+        *ret = TAKE_PTR(hosts);
+        return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building blocks of the json room: objects member by member, with out-of-memory kept as NULL.
+ * Private to src/json. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tierprobe/verdict.h"
+
+typedef struct JsonMember {
+        const char *key; /* NULL ends the list */
+        json_t *value;   /* stolen; NULL: making it ran out of memory */
+} JsonMember;
+
+/* A new object with MEMBERS in their order; NULL when it or one of the values ran out of memory. */
+json_t *object_from(const JsonMember *members);
+#define OBJECT(...) object_from((const JsonMember[]){ __VA_ARGS__, { NULL, NULL } })
+
+/* Adds one more member; VALUE is stolen. False when out of memory, VALUE NULL included. */
+bool put(json_t *object, const char *key, json_t *value);
+
+/* JSON integers are signed 64 bit: a larger count is shown as the largest. */
+json_t *json_u64(uint64_t value);
+
+json_t *json_seconds_from_ns(uint64_t ns);
+json_t *json_text_or_null(const char *text); /* NULL and "" become null */
+json_t *json_major_minor(uint32_t major, uint32_t minor);
+
+/* The two requirements: figures of JUDGEMENT (null while not known) against the limits given. */
+json_t *criteria_with_limits(const Judgement *judgement, double throughput_limit, double latency_limit);
+
+/* What json_run() adds with evidence. */
+struct RunRecord;
+json_t *json_evidence(const struct RunRecord *run);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /status: the whole daemon as a poller sees it, from memory alone. */
+
+#include "json-internal.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/json.h"
+
+/* The newest sample; null when there is none yet. */
+static json_t *newest_sample(const TargetView *view)
+{
+        if (!view->sample || view->sample_gap == GAP_FIRST)
+                return json_null();
+        return json_sample(view->sample, view->sample_delta, view->sample_gap);
+}
+
+static const char *target_state_name(RunState state)
+{
+        return run_state_ended(state) ? "idle" : run_state_to_string(state);
+}
+
+static json_t *counts_by_gap(const uint64_t gaps[_GAP_MAX])
+{
+        json_auto_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (int gap = GAP_NONE + 1; gap < _GAP_MAX; gap++)
+                if (!put(object, gap_to_string((Gap) gap), json_u64(gaps[gap])))
+                        return NULL;
+        return TAKE_PTR(object);
+}
+
+static json_t *counts_by_verdict(const uint64_t runs[_VERDICT_MAX])
+{
+        return OBJECT({ "pass", json_u64(runs[VERDICT_PASS]) }, { "fail", json_u64(runs[VERDICT_FAIL]) },
+                      { "inconclusive", json_u64(runs[VERDICT_INCONCLUSIVE]) });
+}
+
+static json_t *run_or_null(const RunRecord *run)
+{
+        return run ? json_run(run, false) : json_null();
+}
+
+static json_t *target(const TargetView *view)
+{
+        static const Reasons no_reasons;
+
+        return OBJECT({ "name", json_text(view->name) }, { "path", json_text(view->path) },
+                      { "state", json_text(target_state_name(view->state)) },
+                      { "verdict", json_text(verdict_to_string(view->verdict)) },
+                      { "reasons", json_reasons(view->reasons ? view->reasons : &no_reasons) },
+                      { "age_s", json_number_or_null(view->age_s) }, { "stale", json_boolean(view->stale) },
+                      { "next_run_at", json_time_or_null(view->next_run_real_ns) },
+                      { "device", json_device(view->device) }, { "last_run", run_or_null(view->last_run) },
+                      { "current_run", run_or_null(view->current_run) }, { "sample", newest_sample(view) },
+                      /* Beyond the contract's fields, which stand first. */
+                      { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
+                      { "samples_missed", json_u64(view->samples_missed) },
+                      { "gaps", counts_by_gap(view->gaps) },
+                      { "runs_ended", counts_by_verdict(view->runs_ended) },
+                      { "test_written_bytes", json_u64(view->test_written_bytes) });
+}
+
+static json_t *targets(const Service *service, size_t n)
+{
+        json_auto_t *array = json_array();
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < n; i++) {
+                TargetView view;
+
+                if (service->get_target(service->userdata, i, &view) < 0)
+                        break;
+                if (json_array_append_new(array, target(&view)) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
+json_t *json_status(const Service *service)
+{
+        ServiceView view;
+
+        service->get(service->userdata, &view);
+        return OBJECT(
+                { "schema", json_integer(JSON_SCHEMA) },
+                { "service",
+                  OBJECT({ "name", json_text("tierprobed") }, { "version", json_text(TIERPROBE_VERSION) },
+                         { "pid", json_integer(view.pid) },
+                         { "started_at", json_time_or_null(view.started_real_ns) },
+                         { "uptime_s", json_seconds_from_ns(view.uptime_ns) },
+                         { "tick_lateness_p99_ms", json_real((double) view.tick_lateness_p99_ns / 1e6) },
+                         { "tick_lateness_max_ms", json_real((double) view.tick_lateness_max_ns / 1e6) }) },
+                { "state", json_text(view.running ? "running" : "idle") },
+                { "verdict", json_text(verdict_to_string(view.verdict)) },
+                { "limits", json_limits(&view.config->limits) },
+                { "targets", targets(service, view.n_targets) });
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the writers have done so far, read from shared memory alone. */
+
+#include "probe-internal.h"
+
+#include "tierprobe/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void probe_progress(const Probe *probe, ProbeProgress *ret)
+{
+        ProbeProgress progress = { .state = probe->state };
+        const ProbeShared *shared = probe->shared;
+        uint64_t oldest_ns = UINT64_MAX;
+        bool stopped = false, open = false;
+
+        for (unsigned i = 0; i < probe->plan.streams; i++) {
+                const StreamShared *stream = &shared->streams[i];
+                uint64_t start_ns = shared_load(&stream->call_start_ns);
+
+                progress.bytes_written += shared_load(&stream->bytes);
+                progress.blocks_written += shared_load(&stream->blocks);
+                if (start_ns != 0 && start_ns < oldest_ns)
+                        oldest_ns = start_ns;
+                ProbeOutcome outcome = shared_load(&stream->outcome);
+                stopped |= outcome == PROBE_STOPPED;
+                open |= outcome == OUTCOME_OPEN;
+                if (probe->streams[i].phase == STREAM_WRITING)
+                        progress.streams_writing++;
+                else if (probe->streams[i].phase >= STREAM_DONE)
+                        progress.streams_done++;
+                if (progress.path_dev == 0) {
+                        progress.path_dev = shared_load(&stream->dev);
+                        progress.free_bytes = shared_load(&stream->free_bytes);
+                        progress.needed_bytes = shared_load(&stream->needed_bytes);
+                }
+        }
+        if (oldest_ns != UINT64_MAX) {
+                uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+                progress.oldest_write_ns = now_ns > oldest_ns ? now_ns - oldest_ns : 1;
+        }
+
+        uint32_t first = __atomic_load_n(&shared->first_failed, __ATOMIC_ACQUIRE);
+        if (first > 0 && first <= probe->plan.streams) {
+                const StreamShared *failed = &shared->streams[first - 1];
+
+                progress.outcome = failed->outcome;
+                progress.error = failed->error;
+                progress.failed_stream = first - 1;
+                progress.failed_offset_bytes = failed->failed_offset_bytes;
+                progress.writing_failed = failed->writing_failed;
+        } else if (probe->killed && open)
+                progress.outcome = PROBE_KILLED; /* said before the kernel lets go of them */
+        else if (stopped)
+                progress.outcome = PROBE_STOPPED;
+        *ret = progress;
+}
+
+void probe_latency(const Probe *probe, Histogram *ret)
+{
+        memset(ret, 0, sizeof *ret);
+        for (unsigned i = 0; i < probe->plan.streams; i++)
+                histogram_merge(ret, &probe->shared->streams[i].latency);
+}
+
+static int slower_first(const void *a, const void *b)
+{
+        const ProbeSlowWrite *x = a, *y = b;
+
+        return x->latency_ns < y->latency_ns ? 1 : x->latency_ns > y->latency_ns ? -1 : 0;
+}
+
+size_t probe_slowest(const Probe *probe, ProbeSlowWrite ret[PROBE_N_SLOWEST])
+{
+        ProbeSlowWrite all[2 * PROBE_N_SLOWEST];
+        size_t n = 0;
+
+        for (unsigned i = 0; i < probe->plan.streams; i++) {
+                SlowestSlot slots[PROBE_N_SLOWEST];
+                size_t n_slots = slowest_read(&probe->shared->streams[i].slowest, slots);
+
+                for (size_t j = 0; j < n_slots; j++)
+                        all[n++] = (ProbeSlowWrite){
+                                .latency_ns = slots[j].latency_ns,
+                                .offset_bytes = slots[j].offset_bytes,
+                                .start_ns = slots[j].start_ns,
+                                .stream = i,
+                        };
+                qsort(all, n, sizeof all[0], slower_first);
+                if (n > PROBE_N_SLOWEST)
+                        n = PROBE_N_SLOWEST;
+        }
+        memcpy(ret, all, n * sizeof all[0]);
+        return n;
+}

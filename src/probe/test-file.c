@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tested directory and the files made in it. Runs in children only. */
+
+#include "test-file.h"
+
+#include "tierprobe/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+/* What dd's oflag=direct,dsync sets. */
+#define WRITE_FLAGS (O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC)
+#define FILE_MODE 0600
+
+/* For what fails while the directory is opened or a file is made. */
+static ProbeOutcome judge_open(int error, int *ret_error)
+{
+        *ret_error = error;
+        switch (error) {
+        case ENOENT:
+        case ENOTDIR:
+        case ELOOP:
+        case ENAMETOOLONG:
+                return PROBE_PATH_MISSING;
+        case EACCES:
+        case EPERM:
+        case EROFS:
+                return PROBE_NOT_WRITABLE;
+        case ENOSPC:
+        case EDQUOT:
+                return PROBE_NO_SPACE;
+        case ENOMEM:
+        case EMFILE:
+        case ENFILE:
+                return PROBE_INTERNAL;
+        default:
+                return PROBE_WRITE_ERROR;
+        }
+}
+
+/* A final "/" or "/." would make the kernel follow a link before it. */
+static int strip_tail(const char *path, char ret[static PATH_MAX])
+{
+        size_t size = strlen(path);
+
+        while (size > 1 && (path[size - 1] == '/' || (path[size - 1] == '.' && path[size - 2] == '/')))
+                size--;
+        if (size == 0)
+                return -ENOENT;
+        if (size >= PATH_MAX)
+                return -ENAMETOOLONG;
+        memcpy(ret, path, size);
+        ret[size] = '\0';
+        return 0;
+}
+
+ProbeOutcome target_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int *ret_error)
+{
+        char stripped[PATH_MAX];
+        struct stat st;
+
+        int r = strip_tail(path, stripped);
+        if (r < 0)
+                return judge_open(-r, ret_error);
+
+        /* O_DIRECTORY, so that an automount is triggered, which O_PATH alone does not do. */
+        _cleanup_close_ int fd = open(stripped, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0) {
+                int error = errno;
+
+                /* ENOTDIR is said of files and of links. */
+                if (error == ENOTDIR && lstat(stripped, &st) == 0 && S_ISLNK(st.st_mode)) {
+                        *ret_error = ELOOP;
+                        return PROBE_SYMLINK;
+                }
+                return judge_open(error, ret_error);
+        }
+        if (fstat(fd, &st) < 0)
+                return judge_open(errno, ret_error);
+        *ret_dir_fd = TAKE_FD(fd);
+        *ret_dev = st.st_dev;
+        return PROBE_OK;
+}
+
+static uint64_t multiply_saturated(uint64_t a, uint64_t b)
+{
+        uint64_t product;
+
+        return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+ProbeOutcome target_check_space(int dir_fd, uint64_t needed_bytes, uint64_t min_free_bytes,
+                                double min_free_ratio, uint64_t *ret_free_bytes, uint64_t *ret_needed_bytes,
+                                int *ret_error)
+{
+        struct statvfs fs;
+
+        if (fstatvfs(dir_fd, &fs) < 0)
+                return judge_open(errno, ret_error);
+
+        uint64_t unit = fs.f_frsize ? fs.f_frsize : fs.f_bsize;
+        uint64_t reserve = min_free_bytes;
+        double part = ceil((double) fs.f_blocks * (double) unit * min_free_ratio);
+        if (part >= 0x1p64)
+                reserve = UINT64_MAX;
+        else if (part > (double) reserve)
+                reserve = (uint64_t) part;
+
+        uint64_t free_bytes = multiply_saturated(fs.f_bavail, unit);
+        uint64_t wanted;
+        if (__builtin_add_overflow(needed_bytes, reserve, &wanted))
+                wanted = UINT64_MAX;
+
+        *ret_needed_bytes = wanted;
+        *ret_free_bytes = fs.f_blocks == 0 ? 0 : free_bytes;
+        if (fs.f_blocks == 0 || free_bytes >= wanted)
+                return PROBE_OK;
+        *ret_error = ENOSPC;
+        return PROBE_NO_SPACE;
+}
+
+/* For file systems that cannot make a file without a name: it has one for a moment. */
+static int create_and_unlink(int dir_fd, int flags)
+{
+        char name[48] = ".tierprobe-";
+        unsigned char random[16];
+
+        if (getrandom(random, sizeof random, 0) != (ssize_t) sizeof random)
+                return -EAGAIN;
+        for (size_t i = 0; i < sizeof random; i++)
+                (void) snprintf(name + strlen(name), 3, "%02x", random[i]);
+
+        int fd = openat(dir_fd, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
+        int error = errno;
+        /* Refused flags may leave the created file behind. With 128 random bits no other can be meant. */
+        if (error != EEXIST || fd >= 0)
+                (void) unlinkat(dir_fd, name, 0);
+        return fd < 0 ? -error : fd;
+}
+
+static int create_nameless(int dir_fd, int flags)
+{
+        int fd = openat(dir_fd, ".", flags | O_TMPFILE, FILE_MODE);
+        if (fd >= 0)
+                return fd;
+        /* The first by file systems, the others by kernels that cannot. */
+        if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)
+                return create_and_unlink(dir_fd, flags);
+        return -errno;
+}
+
+ProbeOutcome target_create(int dir_fd, int *ret_fd, int *ret_error)
+{
+        int fd = create_nameless(dir_fd, WRITE_FLAGS);
+        if (fd == -EINVAL) {
+                /* O_DIRECT is refused if all is well without it. */
+                _cleanup_close_ int other = create_nameless(dir_fd, WRITE_FLAGS & ~O_DIRECT);
+                if (other >= 0) {
+                        *ret_error = EINVAL;
+                        return PROBE_DIRECT_REFUSED;
+                }
+        }
+        if (fd < 0)
+                return judge_open(-fd, ret_error);
+        *ret_fd = fd;
+        return PROBE_OK;
+}
+
+ProbeOutcome target_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes)
+{
+        struct statvfs fs;
+
+        switch (error) {
+        case ENOSPC:
+        case EDQUOT:
+        case EFBIG: /* a limit of the file system or process, no fault of the device */
+                return PROBE_NO_SPACE;
+        case ENOMEM:
+                return PROBE_INTERNAL;
+        case EINVAL:
+                /* Some open with O_DIRECT and refuse the write. */
+                if (first_write && !short_before)
+                        return PROBE_DIRECT_REFUSED;
+                /* After a part was written, the rest may not be aligned; most often the disk was full. */
+                if (short_before && fstatvfs(fd, &fs) == 0 &&
+                    multiply_saturated(fs.f_bavail, fs.f_frsize) < rest_bytes)
+                        return PROBE_NO_SPACE;
+                return PROBE_WRITE_ERROR;
+        default:
+                return PROBE_WRITE_ERROR;
+        }
+}

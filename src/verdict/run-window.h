@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The window of a run: its intervals added up, and how its samples fared. Inside the verdict room. */
+#pragma once
+
+#include "tierprobe/verdict.h"
+
+typedef struct Window {
+        Delta sum;               /* of the intervals that have a value; interval_ns is 0 when none has */
+        bool broken[_GAP_MAX];   /* which gaps it has */
+        bool implausible;        /* an interval moved more than any device can */
+        double implausible_mb_s; /* how fast that would have been */
+        double wkb_s, w_await;   /* over the whole; NAN unknown */
+        double copies; /* device bytes for each byte of the writers, where rows were summed; else 1 */
+
+        unsigned samples, passing, low, slow, dropped;
+        double first_third_wkb_s, last_third_wkb_s, worst_wkb_s; /* NAN unknown */
+} Window;
+
+void window_measure(const Limits *limits, const RunFacts *facts, Window *ret);
+
+/* wkB/s, rounded once: exactly the limit when the counters say exactly the limit. */
+double window_wkb_s(uint64_t sectors, uint64_t interval_ns);
