@@ -8,21 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-static uint64_t written_last_day(Manager *manager, const Target *target, int64_t now_ns)
-{
-        uint64_t bytes = 0;
-
-        for (size_t i = 0; i < manager->n_past; i++) {
-                const RunRecord *record = past_record(manager, i);
-
-                if (!record || record->queued_real_ns < now_ns - (int64_t) NS_PER_DAY)
-                        break;
-                if (strcmp(record->target, target->config->name) == 0)
-                        bytes += record->bytes_written;
-        }
-        return bytes;
-}
-
 static bool space_is_known(const Target *target)
 {
         const Manager *manager = target->manager;
@@ -39,7 +24,7 @@ bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
         Manager *manager = target->manager;
         const GuardRules *guard = &manager->config->guard;
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        const RunRecord *last = target->last_run;
+        const RunRecord *last = past_last_run(manager->past, target->config->name);
         uint64_t bytes = profile_bytes(profile);
 
         /* A run that wrote nothing has not worn anything. */
@@ -57,7 +42,8 @@ bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
                 return false;
         }
         if (guard->daily_write_budget_bytes > 0) {
-                uint64_t written = written_last_day(manager, target, now_ns);
+                uint64_t written = past_written_since(manager->past, target->config->name,
+                                                      now_ns - (int64_t) NS_PER_DAY);
 
                 if (written + bytes > guard->daily_write_budget_bytes) {
                         answer->result = START_OVER_BUDGET;

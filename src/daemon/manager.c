@@ -160,6 +160,31 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
         return 0;
 }
 
+/* ---- past runs ---- */
+
+static void on_interrupted(const RunRecord *record, void *userdata)
+{
+        (void) userdata;
+        journal_run_ended(record);
+}
+
+void manager_follow_past(Manager *manager)
+{
+        PastSubject subjects[CONFIG_MAX_TARGETS];
+
+        for (size_t i = 0; i < manager->n_targets; i++)
+                subjects[i] = (PastSubject){ .target = manager->targets[i]->config->name,
+                                             .path = manager->targets[i]->config->path };
+        past_follow(manager->past, subjects, manager->n_targets);
+        for (size_t i = 0; i < manager->n_targets; i++) {
+                Target *target = manager->targets[i];
+                const char *home = past_mount_point(manager->past, target->config->name);
+
+                if (!target->home && home)
+                        target_set_home(target, home);
+        }
+}
+
 /* ---- life ---- */
 
 static int open_state(Manager *manager, const char *state_dir)
@@ -184,7 +209,8 @@ static int open_state(Manager *manager, const char *state_dir)
                           state_dir);
                 return r;
         }
-        int r = run_store_open(&manager->store, manager->state_fd, "runs", MAX_STORED_RUNS);
+        int r = past_new(&manager->past, manager->state_fd,
+                         &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });
         if (r < 0)
                 log_error("%s/runs: past runs cannot be kept: %s", state_dir, strerror(-r));
         return r;
@@ -222,9 +248,7 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
                 if (r < 0)
                         return r;
         }
-        r = past_load(manager);
-        if (r < 0)
-                return r;
+        manager_follow_past(manager);
         for (size_t i = 0; i < manager->n_targets; i++) {
                 inspect_now(manager->targets[i]);
                 timetable_plan(manager->targets[i]);
@@ -241,9 +265,7 @@ Manager *manager_free(Manager *manager)
         runs_free(manager);
         for (size_t i = 0; i < manager->n_targets; i++)
                 target_free(manager->targets[i]);
-        for (size_t i = 0; i < manager->n_past; i++)
-                run_record_free(manager->past[i].record);
-        run_store_free(manager->store);
+        past_free(manager->past);
         sd_event_source_disable_unref(manager->tick_timer);
         sd_event_source_disable_unref(manager->mounts_source);
         close_fdp(&manager->mounts_fd);

@@ -7,6 +7,8 @@
 
 #include <systemd/sd-event.h>
 
+#include "past.h"
+
 #include "tierprobe/config.h"
 #include "tierprobe/device.h"
 #include "tierprobe/histogram.h"
@@ -14,10 +16,6 @@
 #include "tierprobe/http.h"
 #include "tierprobe/run.h"
 #include "tierprobe/service.h"
-
-#define MAX_KEPT_RUNS 100
-/* At the start the documents of runs that were under way are there as well. */
-#define MAX_STORED_RUNS (MAX_KEPT_RUNS + CONFIG_MAX_TARGETS)
 
 typedef struct Manager Manager;
 
@@ -49,19 +47,12 @@ typedef struct Target {
         Run *run;       /* queued or running */
         bool run_ready; /* the path was inspected for it */
         bool run_stall_said;
-        const RunRecord *last_run; /* in the manager's list; NULL: never ran */
         int64_t next_run_real_ns;
         sd_event_source *schedule_timer;
         uint64_t runs_ended[_VERDICT_MAX];
         uint64_t test_written_bytes;
         Reasons device_reasons; /* why it could not be judged, as long as there was no run */
 } Target;
-
-/* A past run: its id, and its record once someone asked for it. */
-typedef struct PastRun {
-        char id[RUN_ID_SIZE];
-        RunRecord *record; /* without evidence: that stays in the store */
-} PastRun;
 
 /* A run that has ended, but the kernel still holds a writer of it: its disk is busy. */
 typedef struct Lingering {
@@ -76,14 +67,10 @@ struct Manager {
         Config *config;
         DeviceRoots roots;
         int state_fd; /* the state directory, locked */
-        RunStore *store;
-        bool store_failed;
+        Past *past;
 
         Target *targets[CONFIG_MAX_TARGETS];
         size_t n_targets;
-        PastRun past[MAX_STORED_RUNS]; /* newest first */
-        size_t n_past;
-        bool past_listed; /* what was kept before this start is in the list */
         Lingering lingering[CONFIG_MAX_TARGETS];
         size_t n_lingering;
 
@@ -119,6 +106,9 @@ void manager_changed(Manager *manager); /* something a reader would see */
  */
 int manager_add_target(Manager *manager, const TargetConfig *config);
 int manager_start_ticking(Manager *manager);
+
+/* Finds the past runs of the targets that there are now. */
+void manager_follow_past(Manager *manager);
 
 /* ---- reload.c: the handler of SIGHUP ---- */
 
@@ -169,23 +159,6 @@ void runs_free(Manager *manager);
 
 /* Whether a run of PROFILE may start now; if not, ANSWER says why, and when to ask again. */
 bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer);
-
-/* ---- past.c: past runs ---- */
-
-/* Lists what the store holds, finds every target's last run, and closes what the last daemon left open. */
-int past_load(Manager *manager);
-
-/* The INDEX-th newest, read from the store when it must be; NULL past the end. */
-const RunRecord *past_record(Manager *manager, size_t index);
-
-/* Puts RECORD into the store, in place of what was there. */
-void past_keep(Manager *manager, const RunRecord *record, bool evidence);
-
-/* Evidence is read from the store when someone asks; in memory it would only grow. */
-void past_drop_evidence(RunRecord *record);
-
-/* Takes an ended run over as the newest one. */
-void past_remember(Manager *manager, RunRecord *record);
 
 /* ---- timetable.c: runs that start by themselves ---- */
 

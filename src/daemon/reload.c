@@ -89,7 +89,7 @@ static void apply(Manager *manager, Config *config)
                         (void) manager_add_target(manager, &config->targets[i]);
         }
         config_free(before);
-        (void) past_load(manager);
+        manager_follow_past(manager);
         for (size_t i = 0; i < manager->n_targets; i++) {
                 target_inspect(manager->targets[i]);
                 timetable_plan(manager->targets[i]);

@@ -100,15 +100,12 @@ static void on_ended(Run *run, void *userdata)
                         (void) device_copy(device, &lingering->device);
         }
         journal_run_ended(record);
-        past_keep(manager, record, true);
-        past_drop_evidence(record);
-        past_remember(manager, record);
+        past_add(manager->past, record);
         if (target) {
                 target->run = NULL;
                 target->run_ready = false;
                 target->runs_ended[record->judgement.verdict]++;
                 target->test_written_bytes += record->bytes_written;
-                target->last_run = record;
                 timetable_plan(target);
         }
         manager_changed(manager);
@@ -230,7 +227,7 @@ static void begin(Target *target)
         /* It may have ended already; then its record has been kept. */
         if (target->run == run) {
                 journal_run_started(run_record(run), run_trigger_to_string(run_record(run)->trigger));
-                past_keep(target->manager, run_record(run), false);
+                past_keep(target->manager->past, run_record(run));
         }
 }
 
@@ -272,10 +269,7 @@ int runs_abort(Manager *manager, const char *id, const char *who)
                 manager_changed(manager);
                 return 0;
         }
-        for (size_t i = 0; i < manager->n_past; i++)
-                if (strcmp(manager->past[i].id, id) == 0)
-                        return -EALREADY;
-        return -ENOENT;
+        return past_has(manager->past, id) ? -EALREADY : -ENOENT;
 }
 
 void runs_abort_all(Manager *manager, const char *detail)

@@ -13,9 +13,11 @@ bool target_is_stale(const Target *target, int64_t now_real_ns)
 {
         const ScheduleRules *rules = &target->manager->config->schedule;
 
-        if (!target->last_run)
+        const RunRecord *last = past_last_run(target->manager->past, target->config->name);
+
+        if (!last)
                 return false;
-        int64_t finished_ns = target->last_run->finished_real_ns;
+        int64_t finished_ns = last->finished_real_ns;
         /* One from the future is of unknown age: the clock was wrong then, or is now. A small step back must
          * not spoil a good verdict, though. */
         uint64_t age_ns = now_real_ns > finished_ns ? (uint64_t) now_real_ns - (uint64_t) finished_ns
@@ -25,7 +27,9 @@ bool target_is_stale(const Target *target, int64_t now_real_ns)
 
 static Verdict target_verdict(const Target *target)
 {
-        return target->last_run ? target->last_run->judgement.verdict : VERDICT_NEVER_RUN;
+        const RunRecord *last = past_last_run(target->manager->past, target->config->name);
+
+        return last ? last->judgement.verdict : VERDICT_NEVER_RUN;
 }
 
 static void get(void *userdata, ServiceView *ret)
@@ -61,7 +65,8 @@ static int get_target(void *userdata, size_t index, TargetView *ret)
         if (index >= manager->n_targets)
                 return -ENOENT;
         Target *target = manager->targets[index];
-        const RunRecord *last = target->last_run, *current = target->run ? run_record(target->run) : NULL;
+        const RunRecord *last = past_last_run(manager->past, target->config->name);
+        const RunRecord *current = target->run ? run_record(target->run) : NULL;
 
         *ret = (TargetView){
                 .name = target->config->name,
@@ -140,8 +145,8 @@ static int get_run(void *userdata, size_t index, const RunRecord **ret)
 
         for (size_t i = 0; i < manager->n_targets; i++)
                 n_current += manager->targets[i]->run != NULL;
-        const RunRecord *record =
-                index < n_current ? current_run(manager, index) : past_record(manager, index - n_current);
+        const RunRecord *record = index < n_current ? current_run(manager, index)
+                                                    : past_record(manager->past, index - n_current);
         if (!record)
                 return -ENOENT;
         *ret = record;
@@ -157,20 +162,16 @@ static int find_run(void *userdata, const char *id, const RunRecord **ret)
                         *ret = run_record(manager->targets[i]->run);
                         return 0;
                 }
-        for (size_t i = 0; i < manager->n_past; i++)
-                if (strcmp(manager->past[i].id, id) == 0) {
-                        const RunRecord *record = past_record(manager, i);
-                        if (!record || strcmp(record->id, id) != 0)
-                                return -ENOENT;
-                        *ret = record;
-                        return 0;
-                }
-        return -ENOENT;
+        const RunRecord *record = past_find(manager->past, id);
+        if (!record)
+                return -ENOENT;
+        *ret = record;
+        return 0;
 }
 
 static const RunStore *run_store(void *userdata)
 {
-        return ((Manager *) userdata)->store;
+        return past_store(((Manager *) userdata)->past);
 }
 
 void service_init(Manager *manager)

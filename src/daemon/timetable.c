@@ -68,7 +68,7 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 void timetable_plan(Target *target)
 {
         Manager *manager = target->manager;
-        const RunRecord *last = target->last_run;
+        const RunRecord *last = past_last_run(manager->past, target->config->name);
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
          * installation. Not one after this start, or a daemon restarted every day would never test. */
