@@ -15,12 +15,20 @@ PACKAGES_FAST=(libcmocka-dev python3 python3-pytest)
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
         nbdkit nbdkit-plugin-dev libnbd-bin fuse3 xfsprogs e2fsprogs btrfs-progs mount util-linux
         sysstat fio strace debootstrap systemd-container)
-# systemd.pc, which says where units go, has a package of its own since Debian 13.
-if [[ $(. /etc/os-release && echo "${VERSION_ID:-}") == 12 ]]; then
-        PACKAGES_TEST+=(systemd)
-else
-        PACKAGES_TEST+=(systemd-dev)
-fi
+
+# What scripts/package needs besides.
+PACKAGES_DEB=(debhelper dpkg-dev libcmocka-dev lintian xz-utils)
+PACKAGES_RPM=(rpm libcmocka-dev xz-utils)
+for list in PACKAGES_TEST PACKAGES_DEB PACKAGES_RPM; do
+        declare -n packages=$list
+        # systemd.pc, which says where units go, has a package of its own since Debian 13.
+        if [[ $(. /etc/os-release && echo "${VERSION_ID:-}") == 12 ]]; then
+                packages+=(systemd)
+        else
+                packages+=(systemd-dev)
+        fi
+done
+unset -n packages
 
 die() {
         printf '%s: %s\n' "${0##*/}" "$*" >&2
