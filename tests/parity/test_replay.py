@@ -11,15 +11,14 @@ import random
 
 import pytest
 
-from oracle import COLUMNS, need_iostat, reports, run_iostat, run_replay, write_script
+from oracle import (COLUMNS, MS, WRAP, differ_by_design, figures, iostat_version, known, mended, need_iostat, reports, run_iostat,
+                    run_replay, write_script)
 
 KINDS = ["sda", "nvme0n1", "dm-3", "md127", "vda", "mmcblk0", "loop7", "sr0", "cciss/c0d0", "zram0", "rbd4", "nbd12p3",
          "xvda1", "nvme0c0n1", "a_name_of_thirty_one_characters"]
 WIDTHS = [14, 15, 16, 17, 18, 19, 20, 22]  # fields of a line, three of them before the counters
-MS = {3, 7, 9, 10, 14, 16}
 IN_FLIGHT = 8
 COMPLETIONS = {3: [0], 7: [4], 14: [11], 16: [15], 9: [0, 4, 11, 15], 10: [0, 4, 11, 15]}
-WRAP = 1 << 32
 
 
 class Disk:
@@ -28,7 +27,7 @@ class Disk:
     def __init__(self, rng, number, name, width, near_wrap):
         self.rng, self.name, self.major, self.minor = rng, name, 8 + number, number
         self.n = width - 3
-        self.known = 17 if self.n >= 17 else 15 if self.n >= 15 else 11  # what counts of them
+        self.known = known(self.n)
         self.truth = [rng.getrandbits(rng.randrange(1, 50)) for _ in range(self.n)]
         for field in range(self.n):
             if field in MS and near_wrap:
@@ -66,127 +65,170 @@ def signed(value):
     return value - WRAP if value >= WRAP // 2 else value
 
 
-def is_sane(before, now, known, cs):
+def is_sane(before, now, cs):
     """The rule for one row, from the printed values."""
     if before is None or now is None or cs <= 0:
         return False
     in_flight = max(0, signed(before[IN_FLIGHT]), signed(now[IN_FLIGHT]))
-    for field in range(known):
+    n_known = known(len(now))
+    for field in range(n_known):
         if field == IN_FLIGHT or now[field] >= before[field]:
             continue
         if field not in MS or before[field] < WRAP // 2:
             return False
-        ios = sum(now[f] - before[f] for f in COMPLETIONS[field] if f < known)
+        ios = sum(now[f] - before[f] for f in COMPLETIONS[field] if f < n_known)
         if (now[field] - before[field]) % WRAP > (cs * 10 + 1) * (ios + in_flight) + 1000:
             return False
     return True
 
 
-def make_script(seed, n_steps, faults):
-    """Returns the steps, and for each interval the set of the devices with figures."""
-    rng = random.Random(seed)
-    disks = [Disk(rng, i, name, WIDTHS[(i + rng.randrange(2)) % len(WIDTHS)], rng.random() < 0.5)
-             for i, name in enumerate(KINDS)]
-    uptime, steps, sane = 100000, [], []
-    before = {}
-    for step in range(n_steps):
-        cs = rng.choice([1, 10, 99, 100, 101, 103, 250, 1000, 6000])
-        for disk in disks:
-            disk.live(cs)
-        if faults and step and rng.random() < 0.03:
-            cs = rng.choice([0, -50, -1000])
-        uptime += cs if step else 0
-        absent = set()
-        if faults and step:
+class Script:
+    """Counters of all KINDS in N_STEPS reports: STEPS as write_script() takes them, and what is true of them."""
+
+    def __init__(self, seed, n_steps, faults):
+        rng = random.Random(seed)
+        disks = [Disk(rng, i, name, WIDTHS[(i + rng.randrange(2)) % len(WIDTHS)], rng.random() < 0.5)
+                 for i, name in enumerate(KINDS)]
+        uptime = 100000
+        self.steps, self.rows, self.cs = [], [], []
+        for step in range(n_steps):
+            cs = rng.choice([1, 10, 99, 100, 101, 103, 250, 1000, 6000])
             for disk in disks:
-                if rng.random() < 0.02:
-                    absent.add(disk.name)
-                if rng.random() < 0.03:
-                    field = rng.choice([f for f in range(disk.known) if f != IN_FLIGHT])
-                    disk.truth[field] -= min(disk.truth[field] % WRAP,
-                                             rng.choice([1, 2, 100, 10**6]) + rng.randrange(2000))
-                if rng.random() < 0.01:
-                    disk.truth = [0 if f != IN_FLIGHT else v for f, v in enumerate(disk.truth)]
-        now = {disk.name: disk.printed() for disk in disks if disk.name not in absent}
-        steps.append((uptime, "".join(disk.line() for disk in disks if disk.name not in absent)))
-        if step:
-            sane.append({disk.name for disk in disks
-                         if is_sane(before.get(disk.name), now.get(disk.name), disk.known, cs)})
-        before = now
-    return steps, sane
+                disk.live(cs)
+            if faults and step and rng.random() < 0.03:
+                cs = rng.choice([0, -50, -1000])
+            uptime += cs if step else 0
+            present = [disk for disk in disks if not (faults and step and self.goes_wrong(rng, disk))]
+            self.steps.append((uptime, "".join(disk.line() for disk in present)))
+            self.rows.append({disk.name: disk.printed() for disk in present})
+            self.cs.append(cs)
+
+    @staticmethod
+    def goes_wrong(rng, disk):
+        """Whether the disk is away in this report; of one that is there a counter may go back, or all."""
+        absent = rng.random() < 0.02
+        if rng.random() < 0.03:
+            field = rng.choice([f for f in range(disk.known) if f != IN_FLIGHT])
+            disk.truth[field] -= min(disk.truth[field] % WRAP, rng.choice([1, 2, 100, 10**6]) + rng.randrange(2000))
+        if rng.random() < 0.01:
+            disk.truth = [0 if f != IN_FLIGHT else v for f, v in enumerate(disk.truth)]
+        return absent
+
+    def intervals(self):
+        """(number of the second report, {device: (before, now, hundredths)} of the sane rows) of each interval."""
+        for i in range(1, len(self.steps)):
+            pairs = {name: (self.rows[i - 1].get(name), self.rows[i].get(name), self.cs[i]) for name in KINDS}
+            yield i, {name: it for name, it in pairs.items() if is_sane(*it)}
+
+    def cut_short(self, i):
+        """The devices with a line that does not fit into iostat's buffer of 256 bytes: it misreads the last numbers."""
+        return {line.split()[2] for _, text in self.steps[i - 1:i + 1] for line in text.splitlines() if len(line) > 254}
 
 
-def cut_short(step):
-    """The devices whose line does not fit into iostat's buffer of 256 bytes: it misreads their last numbers."""
-    return {line.split()[2] for line in step[1].splitlines() if len(line) > 254}
+class Tally:
+    """How many rows were looked at in which way: none is left out without being counted."""
+
+    def __init__(self):
+        self.equal = self.by_design = self.cut_short = self.not_sane = 0
+
+    def done(self, n_rows, capsys):
+        with capsys.disabled():
+            print(f"\niostat {'.'.join(map(str, iostat_version()))}: {n_rows} rows of {len(COLUMNS)} columns: {self.equal} "
+                  f"equal, {self.by_design} differ by design, {self.cut_short} longer than iostat reads, {self.not_sane} "
+                  "not sane and dropped")
+        assert self.equal + self.by_design + self.cut_short + self.not_sane == n_rows
+        assert bool(self.by_design) == (iostat_version() >= (12, 7, 3))
 
 
 def test_random_steps(tmp_path, capsys):
+    """Each sane row is that of the formulas, and that of iostat but for what differs by design."""
     need_iostat()
-    compared = equal = dropped = 0
-    wrong = []
-    for seed in range(4):
-        n_steps = 301
-        steps, sane = make_script(seed, n_steps, faults=True)
+    tally, n_steps, n_seeds, wrong = Tally(), 301, 4, []
+    for seed in range(n_seeds):
+        script = Script(seed, n_steps, faults=True)
         folder = tmp_path / str(seed)
-        write_script(folder, steps)
+        write_script(folder, script.steps)
         theirs, ours = reports(run_iostat(folder, n_steps)), reports(run_replay(folder, n_steps).stdout)
         assert len(theirs) == len(ours) == n_steps - 1
-        for i, good in enumerate(sane):
-            assert set(ours[i]) == good, f"seed {seed} step {i + 1}"
-            dropped += len(KINDS) - len(good)
-            for name in good - cut_short(steps[i]) - cut_short(steps[i + 1]):
-                compared += 1
-                if ours[i][name] == theirs[i][name]:
-                    equal += 1
-                else:
-                    wrong.append(f"seed {seed} step {i + 1}\n{theirs[i][name]}\n{ours[i][name]}")
-    with capsys.disabled():
-        print(f"\n{compared} rows of {len(COLUMNS)} columns compared, {equal} equal; {dropped} not sane, dropped")
+        for i, sane in script.intervals():
+            assert set(ours[i - 1]) == set(sane), f"seed {seed} step {i}"
+            tally.not_sane += len(KINDS) - len(sane)
+            cut_short = script.cut_short(i)
+            for name, (before, now, cs) in sane.items():
+                mine, right = ours[i - 1][name], figures(before, now, cs)
+                if mine.split()[1:] != list(right.values()):
+                    wrong.append(f"seed {seed} step {i}\n{' '.join(right.values())}\n{mine}")
+                if name in cut_short:
+                    tally.cut_short += 1
+                    continue
+                other, columns = theirs[i - 1][name], differ_by_design(before, now)
+                tally.by_design += bool(columns)
+                tally.equal += not columns
+                if mine != mended(other, columns, right):
+                    wrong.append(f"seed {seed} step {i}\n{other}\n{mine}")
     assert not wrong, "\n".join(wrong[:5])
-    assert compared > 10000 and dropped > 500
+    tally.done(n_seeds * (n_steps - 1) * len(KINDS), capsys)
+    assert tally.equal > 10000 and tally.not_sane > 500
 
 
 @pytest.mark.parametrize("options", [([], []), (["-o", "JSON"], ["--json"])], ids=["text", "json"])
-def test_whole_output(tmp_path, options):
+def test_whole_output(tmp_path, capsys, options):
     """Without faults every byte is iostat's: first line, blank lines, widths, the document around the rows."""
     need_iostat()
-    n_steps = 200
-    steps, sane = make_script(77, n_steps, faults=False)
-    assert all(len(good) == len(KINDS) for good in sane)
-    write_script(tmp_path, steps)
+    tally, n_steps = Tally(), 200
+    script = Script(77, n_steps, faults=False)
+    write_script(tmp_path, script.steps)
     result = run_replay(tmp_path, n_steps, *options[1])
     ours, theirs = result.stdout.splitlines(True), run_iostat(tmp_path, n_steps, *options[0]).splitlines(True)
+    at = [i for i, line in enumerate(theirs) if any(line.split()[:1] == [name] or f'"{name}"' in line for name in KINDS)]
+    rows = [(name, *it) for _, sane in script.intervals() for name, it in sane.items()]
+    assert len(at) == len(rows) == (n_steps - 1) * len(KINDS)
+    for i, (name, before, now, cs) in zip(at, rows):
+        columns = differ_by_design(before, now)
+        assert name in theirs[i]
+        theirs[i] = mended(theirs[i], columns, figures(before, now, cs))
+        tally.by_design += bool(columns)
+        tally.equal += not columns
     differ = [(i, *pair) for i, pair in enumerate(zip(theirs, ours)) if pair[0] != pair[1]]
     assert not differ[:1] and len(ours) == len(theirs)
     assert result.stderr == ""
+    tally.done(len(rows), capsys)
 
 
 def test_json(tmp_path, capsys):
     need_iostat()
-    n_steps = 201
-    steps, sane = make_script(5, n_steps, faults=True)
-    write_script(tmp_path, steps)
-    theirs = json.loads(run_iostat(tmp_path, n_steps, "-o", "JSON"))["sysstat"]["hosts"][0]
-    ours = json.loads(run_replay(tmp_path, n_steps, "--json").stdout)["sysstat"]["hosts"][0]
+    tally, n_steps = Tally(), 201
+    script = Script(5, n_steps, faults=True)
+    write_script(tmp_path, script.steps)
+    theirs = json.loads(run_iostat(tmp_path, n_steps, "-o", "JSON"), parse_float=str)["sysstat"]["hosts"][0]
+    ours = json.loads(run_replay(tmp_path, n_steps, "--json").stdout, parse_float=str)["sysstat"]["hosts"][0]
     assert list(ours) == list(theirs)
     assert {k: v for k, v in ours.items() if k != "statistics"} == {k: v for k, v in theirs.items() if k != "statistics"}
-    compared = 0
-    for i, good in enumerate(sane):
-        mine = {row["disk_device"]: row for row in ours["statistics"][i]["disk"]}
-        other = {row["disk_device"]: row for row in theirs["statistics"][i]["disk"]}
-        present = {line.split()[2] for line in steps[i + 1][1].splitlines()}
-        assert set(mine) == present
-        for name in present:
+    n_rows = 0
+    for i, sane in script.intervals():
+        mine = {row.pop("disk_device"): row for row in ours["statistics"][i - 1]["disk"]}
+        other = {row.pop("disk_device"): row for row in theirs["statistics"][i - 1]["disk"]}
+        assert set(mine) == set(script.rows[i])
+        n_rows += len(mine)
+        for name in mine:
             assert list(mine[name]) == list(other[name])
-            if name in good - cut_short(steps[i]) - cut_short(steps[i + 1]):
-                assert mine[name] == other[name]
-                compared += 1
-            elif name not in good:
-                assert all(value is None for key, value in mine[name].items() if key != "disk_device")
-    with capsys.disabled():
-        print(f"\n{compared} JSON rows compared, equal")
-    assert compared > 1500
+            if name not in sane:
+                assert all(value is None for value in mine[name].values())
+                tally.not_sane += 1
+                continue
+            before, now, cs = sane[name]
+            right = {column.removeprefix("%"): cell for column, cell in figures(before, now, cs).items()}
+            assert mine[name] == right
+            if name in script.cut_short(i):
+                tally.cut_short += 1
+                continue
+            columns = [column.removeprefix("%") for column in differ_by_design(before, now)]
+            assert all(other[name][column] == "0.00" for column in columns)
+            assert mine[name] == {**other[name], **{column: right[column] for column in columns}}
+            tally.by_design += bool(columns)
+            tally.equal += not columns
+    tally.done(n_rows, capsys)
+    assert tally.equal > 1500
 
 
 BEFORE = "10 0 80 5 100 0 1000 50 0 40 55 0 0 0 0 0 0"
