@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: what the files, drop-ins and options say, checked. Knows base, inih, and the plain types
- * of probe, schedule and verdict. */
+/* The configuration: what the files, drop-ins and options say, checked. Fills in the parameters of verdict,
+ * schedule and run, whose types are theirs. Knows those, history's bounds, base and inih. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,8 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tierprobe/probe.h"
-#include "tierprobe/record.h"
+#include "tierprobe/profile.h"
 #include "tierprobe/schedule.h"
 #include "tierprobe/verdict.h"
 
@@ -26,33 +25,12 @@
 /* Where a value came from, for messages: "FILE:LINE", "--path". */
 typedef char ConfigOrigin[320];
 
-typedef struct Profile {
-        char name[NAME_SIZE];
-        bool certifying; /* exactly the documented procedure: profile_is_procedure() */
-        uint64_t block_size, count;
-        unsigned streams;
-        ProbePattern pattern;
-        uint64_t duration_ns; /* > 0: writes for so long; a file then starts anew after count blocks */
-        bool ramp; /* 1, 2, 4, ... up to streams writers, each step for duration or count blocks in all, until
-                    * w_await reaches the limit */
-        ConfigOrigin origin; /* of its section; "built in" */
-} Profile;
-
 typedef struct TargetConfig {
         char name[NAME_SIZE];
         char *path;          /* absolute, UTF-8, no control characters, no "." parts or doubled slashes */
         char *device;        /* "auto" or a device's name */
         ConfigOrigin origin; /* of path */
 } TargetConfig;
-
-typedef struct GuardRules {
-        uint64_t cooldown_ns;              /* default 0 */
-        uint64_t daily_write_budget_bytes; /* 0: no budget */
-        uint64_t min_free_bytes;           /* beside the test's own bytes; default 0 */
-        double min_free_ratio;             /* the same as a part of the file system; default 0.01 */
-        double max_foreign_mb_per_s;       /* 0: no limit */
-        uint64_t max_duration_ns;          /* default 10 min */
-} GuardRules;
 
 typedef struct Config {
         char *listen[CONFIG_MAX_LISTEN]; /* "ADDR:PORT", "[ADDR]:PORT", "unix:/path": numeric, port 1..65535
@@ -100,16 +78,6 @@ void config_print(const Config *config, FILE *out);
 
 const Profile *config_find_profile(const Config *config, const char *name);
 const TargetConfig *config_find_target(const Config *config, const char *name);
-/* What a run writes at most, of all streams and, in a ramp, all steps; of a test by time what it writes to a
- * file before it begins a fresh one. Saturating. */
-uint64_t profile_bytes(const Profile *profile);
-
-/* How much must be free for it. */
-uint64_t profile_space_bytes(const Profile *profile);
-
-/* Whether the parameters are those of the documented dd: 1 MiB, 10000 times, one stream, zeroes, no
- * duration. */
-bool profile_is_procedure(const Profile *profile);
 
 /* How many samples a ring must hold for history_ns: 2..10,000,000. */
 uint64_t config_ring_capacity(const Config *config);

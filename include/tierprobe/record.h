@@ -11,10 +11,10 @@
 #include "tierprobe/device.h"
 #include "tierprobe/iostat.h"
 #include "tierprobe/probe.h"
+#include "tierprobe/profile.h"
 #include "tierprobe/verdict.h"
 
 #define RUN_ID_SIZE 24 /* "20261130T131405-7f3a9c": sorts by time; [0-9A-Za-z-] only */
-#define NAME_SIZE 64   /* of a target or profile: [A-Za-z0-9_.-], not starting with "." */
 
 typedef enum RunTrigger { TRIGGER_MANUAL, TRIGGER_SCHEDULE, TRIGGER_START, _TRIGGER_MAX } RunTrigger;
 typedef enum RunState {

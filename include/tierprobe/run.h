@@ -10,9 +10,10 @@
 
 #include <systemd/sd-event.h>
 
-#include "tierprobe/config.h"
 #include "tierprobe/device.h"
+#include "tierprobe/profile.h"
 #include "tierprobe/record.h"
+#include "tierprobe/schedule.h"
 
 typedef struct Run Run;
 

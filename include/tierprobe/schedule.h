@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tierprobe/clock.h"
+
 typedef struct ScheduleRules {
         uint64_t interval_ns; /* 0: never */
         uint64_t jitter_ns;   /* up to this much is added, differently for each target and run */
@@ -14,6 +16,23 @@ typedef struct ScheduleRules {
         uint16_t window_start_min, window_end_min; /* minutes after midnight, from start until before end; it
                                                     * spans midnight when end < start; never equal */
 } ScheduleRules;
+
+/* Once a day, somewhere in the hour after. */
+#define SCHEDULE_RULES_DEFAULT \
+        ((ScheduleRules){      \
+                .interval_ns = 24 * 3600 * NS_PER_S, .jitter_ns = 3600 * NS_PER_S, .catch_up = true })
+
+/* What may keep a run that is due or asked for from starting, or end it. */
+typedef struct GuardRules {
+        uint64_t cooldown_ns;              /* 0: none */
+        uint64_t daily_write_budget_bytes; /* 0: no budget */
+        uint64_t min_free_bytes;           /* beside the test's own bytes */
+        double min_free_ratio;             /* the same as a part of the file system */
+        double max_foreign_mb_per_s;       /* 0: no limit */
+        uint64_t max_duration_ns;
+} GuardRules;
+
+#define GUARD_RULES_DEFAULT ((GuardRules){ .min_free_ratio = 0.01, .max_duration_ns = 600 * NS_PER_S })
 
 #define SCHEDULE_NEVER INT64_MAX
 

@@ -119,6 +119,8 @@ typedef struct Loader {
         Faults *faults;
         ConfigOrigin key_origins[N_KEYS]; /* where keys of unnamed sections were set; empty: nowhere */
 
+        ConfigOrigin profile_origins[CONFIG_MAX_PROFILES]; /* of the last section of each; empty: built in */
+
         /* Of the file being read. */
         const char *file;
         uint64_t seen_keys; /* bit for each key set in this file, in this section when that is named */

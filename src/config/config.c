@@ -32,12 +32,6 @@ static const BuiltIn built_in_profiles[] = {
         { "ramp", 10000, PATTERN_ZERO, 5 * NS_PER_S, 64, true },
 };
 
-bool profile_is_procedure(const Profile *profile)
-{
-        return profile->block_size == UINT64_C(1) << 20 && profile->count == 10000 && profile->streams == 1 &&
-               profile->pattern == PATTERN_ZERO && profile->duration_ns == 0 && !profile->ramp;
-}
-
 static Config *config_new_default(void)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof *config);
@@ -51,17 +45,14 @@ static Config *config_new_default(void)
         config->sample_interval_ns = NS_PER_S;
         config->history_ns = 24 * 3600 * NS_PER_S;
         config->limits = LIMITS_DEFAULT;
-        config->schedule = (ScheduleRules){ .interval_ns = 24 * 3600 * NS_PER_S,
-                                            .jitter_ns = 3600 * NS_PER_S,
-                                            .catch_up = true };
-        config->guard = (GuardRules){ .min_free_ratio = 0.01, .max_duration_ns = 600 * NS_PER_S };
+        config->schedule = SCHEDULE_RULES_DEFAULT;
+        config->guard = GUARD_RULES_DEFAULT;
         for (size_t i = 0; i < ELEMENTSOF(built_in_profiles); i++) {
                 const BuiltIn *from = &built_in_profiles[i];
                 Profile *profile = &config->profiles[config->n_profiles++];
 
+                *profile = PROFILE_PROCEDURE;
                 (void) snprintf(profile->name, sizeof profile->name, "%s", from->name);
-                (void) snprintf(profile->origin, sizeof profile->origin, "built in");
-                profile->block_size = UINT64_C(1) << 20;
                 profile->count = from->count;
                 profile->streams = from->streams;
                 profile->ramp = from->ramp;
@@ -298,14 +289,13 @@ static void check_profiles(const Loader *loader)
 
         for (size_t i = 0; i < config->n_profiles; i++) {
                 const Profile *profile = &config->profiles[i];
+                const char *origin = loader->profile_origins[i];
 
                 /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
-                if (profile->duration_ns > config->guard.max_duration_ns &&
-                    strcmp(profile->origin, "built in") != 0)
-                        fault(loader->faults, -EINVAL, profile->origin,
+                if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
+                        fault(loader->faults, -EINVAL, origin,
                               "the duration of [profile %s] is longer than max_duration of [guard], %s; "
-                              "change "
-                              "one of them",
+                              "change one of them",
                               profile->name, format_duration(limit, config->guard.max_duration_ns));
         }
 }
@@ -442,39 +432,4 @@ const TargetConfig *config_find_target(const Config *config, const char *name)
                 if (strcmp(config->targets[i].name, name) == 0)
                         return &config->targets[i];
         return NULL;
-}
-
-static uint64_t saturating_mul(uint64_t a, uint64_t b)
-{
-        uint64_t product = 0;
-
-        return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-/* A step of a ramp shares count among its streams, but each writes a block. */
-static uint64_t step_bytes(const Profile *profile)
-{
-        uint64_t blocks = profile->count > profile->streams ? profile->count : profile->streams;
-
-        return saturating_mul(profile->block_size, blocks);
-}
-
-uint64_t profile_bytes(const Profile *profile)
-{
-        if (profile->ramp) {
-                unsigned steps = 1;
-
-                for (unsigned streams = profile->streams; streams > 1; streams /= 2)
-                        steps++;
-                return saturating_mul(step_bytes(profile), steps);
-        }
-        return saturating_mul(saturating_mul(profile->block_size, profile->count), profile->streams);
-}
-
-uint64_t profile_space_bytes(const Profile *profile)
-{
-        if (profile->ramp)
-                return step_bytes(profile);
-        /* The space of a file given up may become free only after the next one has grown. */
-        return saturating_mul(profile_bytes(profile), profile->duration_ns > 0 ? 2 : 1);
 }

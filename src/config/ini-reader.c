@@ -102,10 +102,7 @@ static Profile *enter_profile(Reader *reader, const char *name)
                         return NULL;
                 }
                 profile = &config->profiles[config->n_profiles++];
-                profile->block_size = UINT64_C(1) << 20;
-                profile->count = 10000;
-                profile->streams = 1;
-                profile->pattern = PATTERN_ZERO;
+                *profile = PROFILE_PROCEDURE;
                 (void) snprintf(profile->name, sizeof profile->name, "%s", name);
         }
         size_t index = (size_t) (profile - config->profiles);
@@ -113,11 +110,11 @@ static Profile *enter_profile(Reader *reader, const char *name)
                 reader_fault(reader,
                              "[profile %s] stands twice in this file, first at %s; one section holds "
                              "all keys of a profile",
-                             name, profile->origin);
+                             name, reader->loader->profile_origins[index]);
                 return NULL;
         }
         reader->loader->seen_profiles[index] = true;
-        origin_set(profile->origin, reader->loader->file, reader->line);
+        origin_set(reader->loader->profile_origins[index], reader->loader->file, reader->line);
         return profile;
 }
 

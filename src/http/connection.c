@@ -5,7 +5,9 @@
 
 #include "tierprobe/clock.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -81,5 +83,26 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
                 *context = NULL;
                 break;
         }
+        }
+}
+
+void connection_who(const Connection *connection, char buf[WHO_SIZE])
+{
+        Address peer = { .size = sizeof peer.storage };
+        struct ucred credentials;
+
+        if (getpeername(connection->fd, &peer.any, &peer.size) < 0) {
+                (void) snprintf(buf, WHO_SIZE, "unknown");
+        } else if (peer.any.sa_family != AF_UNIX) {
+                char text[ADDRESS_TEXT_SIZE];
+
+                address_format(&peer, text);
+                (void) snprintf(buf, WHO_SIZE, "%s", text);
+        } else if (getsockopt(connection->fd, SOL_SOCKET, SO_PEERCRED, &credentials,
+                              &(socklen_t){ sizeof credentials }) == 0) {
+                (void) snprintf(buf, WHO_SIZE, "uid %ld pid %ld", (long) credentials.uid,
+                                (long) credentials.pid);
+        } else {
+                (void) snprintf(buf, WHO_SIZE, "unix socket");
         }
 }

@@ -69,27 +69,6 @@ static Method method_from_text(const char *text)
         return METHOD_OTHER;
 }
 
-void request_who(const Request *request, char buf[WHO_SIZE])
-{
-        Address peer = { .size = sizeof peer.storage };
-        struct ucred credentials;
-
-        if (getpeername(request->connection->fd, &peer.any, &peer.size) < 0) {
-                (void) snprintf(buf, WHO_SIZE, "unknown");
-        } else if (peer.any.sa_family != AF_UNIX) {
-                char text[ADDRESS_TEXT_SIZE];
-
-                address_format(&peer, text);
-                (void) snprintf(buf, WHO_SIZE, "%s", text);
-        } else if (getsockopt(request->connection->fd, SOL_SOCKET, SO_PEERCRED, &credentials,
-                              &(socklen_t){ sizeof credentials }) == 0) {
-                (void) snprintf(buf, WHO_SIZE, "uid %ld pid %ld", (long) credentials.uid,
-                                (long) credentials.pid);
-        } else {
-                (void) snprintf(buf, WHO_SIZE, "unix socket");
-        }
-}
-
 /* ---- deciding ---- */
 
 /* The guard's part that needs no route. */

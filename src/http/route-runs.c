@@ -117,7 +117,7 @@ enum MHD_Result handle_abort(Request *request)
         if (!run_id_valid(request->rest))
                 return reply_no_run(request);
         memcpy(id, request->rest, strlen(request->rest) + 1);
-        request_who(request, who);
+        connection_who(request->connection, who);
         int r = service->abort_run(service->userdata, id, who);
         if (r == -ENOENT)
                 return reply_no_run(request);

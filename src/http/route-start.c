@@ -168,7 +168,7 @@ enum MHD_Result handle_start(Request *request)
 
         if (!start)
                 return MHD_NO;
-        request_who(request, start->who);
+        connection_who(request->connection, start->who);
         if (read_choices(request, start, &problem) < 0)
                 return reply_problem(request, &problem);
         int r = *start->target ? start_one(service, start, start->target, &problem)

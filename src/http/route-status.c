@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /status, /healthz, /readyz and the list of routes. */
+/* /status, /healthz and /readyz. */
 
-#include "growing-text.h"
 #include "reply.h"
 #include "routes.h"
 
@@ -66,26 +65,4 @@ enum MHD_Result handle_readyz(Request *request)
                 return reply_text(request, 200, strdup(text), sizeof text - 1, CACHE_NEVER, NULL);
         (void) problem_set(&problem, 503, "not_ready", "not every target's last verdict is a fresh pass");
         return reply_problem_with(request, &problem, "targets", json_targets_not_ready(service));
-}
-
-enum MHD_Result handle_index(Request *request)
-{
-        const Route *route = NULL;
-        Text text = { 0 };
-        size_t size = 0;
-
-        /* Words of our own table: nothing in them needs escaping. */
-        text_add_string(&text, "{\"schema\":1,\"service\":\"tierprobed\",\"routes\":[");
-        for (size_t i = 0; (route = route_at(i)); i++) {
-                text_add_string(&text, i > 0 ? ",{\"method\":\"" : "{\"method\":\"");
-                text_add_string(&text, http_methods[route->method]);
-                text_add_string(&text, "\",\"path\":\"");
-                text_add_string(&text, strcmp(route->path, "/runs/") == 0 ? "/runs/ID" : route->path);
-                text_add_string(&text, "\",\"meaning\":\"");
-                text_add_string(&text, route->meaning);
-                text_add_string(&text, "\"}");
-        }
-        text_add_string(&text, "]}\n");
-        char *data = text_take(&text, &size);
-        return reply_text(request, 200, data, size, CACHE_NEVER, NULL);
 }

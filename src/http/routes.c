@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of routes. */
+/* The table of routes, and the route that shows it. */
 
 #include "routes.h"
+#include "growing-text.h"
+#include "reply.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static enum MHD_Result handle_index(Request *request);
 
 static const Route routes[] = {
         { "/", "this list", handle_index, { NULL }, METHOD_GET, false },
@@ -33,11 +37,6 @@ static const Route routes[] = {
           false },
 };
 #define N_ROUTES (sizeof routes / sizeof routes[0])
-
-const Route *route_at(size_t index)
-{
-        return index < N_ROUTES ? &routes[index] : NULL;
-}
 
 /* What follows the route's prefix, "" for a whole path, NULL when PATH is another. */
 static const char *path_match(const Route *route, const char *path)
@@ -73,4 +72,27 @@ const Route *route_find(const char *path, Method method, const char **ret_rest, 
         if (at > 0)
                 (void) snprintf(ret_allow + at, ALLOW_SIZE - at, "OPTIONS");
         return NULL;
+}
+
+static enum MHD_Result handle_index(Request *request)
+{
+        Text text = { 0 };
+        size_t size = 0;
+
+        /* Words of our own table: nothing in them needs escaping. */
+        text_add_string(&text, "{\"schema\":1,\"service\":\"tierprobed\",\"routes\":[");
+        for (size_t i = 0; i < N_ROUTES; i++) {
+                const Route *route = &routes[i];
+
+                text_add_string(&text, i > 0 ? ",{\"method\":\"" : "{\"method\":\"");
+                text_add_string(&text, http_methods[route->method]);
+                text_add_string(&text, "\",\"path\":\"");
+                text_add_string(&text, strcmp(route->path, "/runs/") == 0 ? "/runs/ID" : route->path);
+                text_add_string(&text, "\",\"meaning\":\"");
+                text_add_string(&text, route->meaning);
+                text_add_string(&text, "\"}");
+        }
+        text_add_string(&text, "]}\n");
+        char *data = text_take(&text, &size);
+        return reply_text(request, 200, data, size, CACHE_NEVER, NULL);
 }

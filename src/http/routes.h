@@ -17,14 +17,10 @@ typedef struct Route {
  * empty), or not with this method (*RET_ALLOW names those that would do). */
 const Route *route_find(const char *path, Method method, const char **ret_rest, char ret_allow[ALLOW_SIZE]);
 
-/* The INDEX-th route, NULL past the end. */
-const Route *route_at(size_t index);
-
 /* The handlers, by file. */
 enum MHD_Result handle_status(Request *request); /* route-status.c */
 enum MHD_Result handle_healthz(Request *request);
 enum MHD_Result handle_readyz(Request *request);
-enum MHD_Result handle_index(Request *request);
 enum MHD_Result handle_history(Request *request); /* route-history.c */
 enum MHD_Result handle_start(Request *request);   /* route-start.c */
 enum MHD_Result handle_runs(Request *request);    /* route-runs.c */

@@ -86,6 +86,10 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
 void connection_set_deadline(Connection *connection, uint64_t after_ns);
 void connection_request_done(Connection *connection);
 
+/* Writes who asks, for the journal: "127.0.0.1:51234", "uid 1000 pid 4711". */
+#define WHO_SIZE 128
+void connection_who(const Connection *connection, char buf[WHO_SIZE]);
+
 /* Long replies (streamed, or read slowly by the client) may take this long. */
 #define REPLY_TIMEOUT_NS (UINT64_C(300) * 1000000000)
 
@@ -95,7 +99,3 @@ enum MHD_Result request_handle(void *userdata, struct MHD_Connection *mhd, const
                                size_t *upload_data_size, void **context);
 void request_completed(void *userdata, struct MHD_Connection *mhd, void **context,
                        enum MHD_RequestTerminationCode why);
-
-/* Writes who asks, for the journal: "127.0.0.1:51234", "uid 1000 pid 4711". */
-#define WHO_SIZE 128
-void request_who(const Request *request, char buf[WHO_SIZE]);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run writes, and how: the parameters of the test under a name. Knows probe's bounds. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tierprobe/probe.h"
+
+#define NAME_SIZE 64 /* of a target or profile: [A-Za-z0-9_.-], not starting with "." */
+
+typedef struct Profile {
+        char name[NAME_SIZE];
+        bool certifying; /* exactly the documented procedure: profile_is_procedure() */
+        uint64_t block_size, count;
+        unsigned streams;
+        ProbePattern pattern;
+        uint64_t duration_ns; /* > 0: writes for so long; a file then starts anew after count blocks */
+        bool ramp; /* 1, 2, 4, ... up to streams writers, each step for duration or count blocks in all, until
+                    * w_await reaches the limit */
+} Profile;
+
+/* The parameters of the documented dd, without a name. */
+#define PROFILE_PROCEDURE \
+        ((Profile){ .block_size = UINT64_C(1) << 20, .count = 10000, .streams = 1, .pattern = PATTERN_ZERO })
+
+/* Whether the parameters are those of PROFILE_PROCEDURE, whatever the name. */
+bool profile_is_procedure(const Profile *profile);
+
+/* What a run writes at most, of all streams and, in a ramp, all steps; of a test by time what it writes to a
+ * file before it begins a fresh one. Saturating. */
+uint64_t profile_bytes(const Profile *profile);
+
+/* How much must be free for it. */
+uint64_t profile_space_bytes(const Profile *profile);
