@@ -3,6 +3,8 @@
 
 #include "tierprobe/log.h"
 
+#include "tierprobe/text.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,7 +39,7 @@ static void sink_stderr(const LogRecord *record)
 static void replace_controls(char *text)
 {
         for (; *text; text++)
-                if ((unsigned char) *text < 0x20 || *text == 0x7f)
+                if (text_is_control(*text))
                         *text = '?';
 }
 

@@ -3,6 +3,7 @@
 
 #include "tierprobe/cli.h"
 
+#include "tierprobe/text.h"
 #include "tierprobe/units.h"
 
 #include <ctype.h>
@@ -31,7 +32,7 @@ static const char *word(Verdict verdict)
 static void put_text(FILE *out, const char *text)
 {
         for (; *text; text++)
-                (void) fputc((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text, out);
+                (void) fputc(text_is_control(*text) ? '?' : *text, out);
 }
 
 static void report_criterion(FILE *out, const Judgement *judgement, CriterionName name, const char *label,

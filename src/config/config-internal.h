@@ -103,8 +103,6 @@ int hosts_normalize(const char *value, char **ret, char why[WHY_SIZE]);
  * end. -EINVAL with WHY. */
 int path_normalize(const char *value, char **ret, char why[WHY_SIZE]);
 
-bool text_is_utf8(const char *text, size_t size);
-
 /* [A-Za-z0-9_.-]{1,63}, not starting with ".". */
 bool name_is_valid(const char *name);
 

@@ -10,6 +10,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"
+#include "tierprobe/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -308,7 +309,7 @@ static int handle(void *userdata, const char *section, const char *name, const c
 static bool has_control(const char *line, size_t length)
 {
         for (size_t i = 0; i < length; i++)
-                if (((unsigned char) line[i] < 0x20 && line[i] != '\t') || line[i] == 0x7f)
+                if (text_is_control(line[i]) && line[i] != '\t')
                         return true;
         return false;
 }
@@ -320,7 +321,7 @@ static bool line_is_sound(Reader *reader, const char *line, size_t length, size_
                 reader_fault(reader, "a line of %zu bytes; at most %zu are possible", length, limit);
         else if (has_control(line, length))
                 reader_fault(reader, "a control character; the file must be plain text");
-        else if (!text_is_utf8(line, length))
+        else if (!utf8_is_valid(line, length))
                 reader_fault(reader, "bytes that are not UTF-8; save the file in that encoding");
         else
                 return true;

@@ -5,6 +5,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/text.h"
 #include "tierprobe/units.h"
 
 #include <errno.h>
@@ -260,7 +261,7 @@ static int set_device(TargetConfig *target, const char *value, char why[WHY_SIZE
         size_t length = strlen(value);
 
         if (length == 0 || length > 255 || strpbrk(value, " \t") || strstr(value, "..") ||
-            !text_is_utf8(value, length))
+            !utf8_is_valid(value, length))
                 return -EINVAL;
         if (value[0] == '/' && strncmp(value, "/dev/", 5) != 0) {
                 (void) snprintf(why, WHY_SIZE, "a device's path begins with /dev/");

@@ -4,6 +4,7 @@
 #include "config-internal.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/text.h"
 #include "tierprobe/units.h"
 
 #include <arpa/inet.h>
@@ -17,37 +18,6 @@
 #define MAX_HOSTS 64
 #define HOST_MAX 253 /* the longest name DNS can carry */
 
-bool text_is_utf8(const char *text, size_t size)
-{
-        const unsigned char *p = (const unsigned char *) text, *end = p + size;
-
-        while (p < end) {
-                /* Lead bytes C0, C1 (overlong) and F5.. (beyond U+10FFFF) never occur. */
-                unsigned n = *p < 0x80   ? 0
-                             : *p < 0xc2 ? 4
-                             : *p < 0xe0 ? 1
-                             : *p < 0xf0 ? 2
-                             : *p < 0xf5 ? 3
-                                         : 4;
-                unsigned char low = 0x80, high = 0xbf;
-
-                if (n == 4 || (size_t) (end - p) <= n)
-                        return false;
-                if (*p == 0xe0)
-                        low = 0xa0; /* overlong */
-                else if (*p == 0xed)
-                        high = 0x9f; /* surrogates */
-                else if (*p == 0xf0)
-                        low = 0x90;
-                else if (*p == 0xf4)
-                        high = 0x8f;
-                for (p++; n > 0; n--, p++, low = 0x80, high = 0xbf)
-                        if (*p < low || *p > high)
-                                return false;
-        }
-        return true;
-}
-
 /* ---- paths ---- */
 
 int path_normalize(const char *value, char **ret, char why[WHY_SIZE])
@@ -59,12 +29,12 @@ int path_normalize(const char *value, char **ret, char why[WHY_SIZE])
                 wrong = "it is not absolute";
         else if (size >= PATH_MAX)
                 wrong = "it is longer than 4095 bytes";
-        else if (!text_is_utf8(value, size))
+        else if (!utf8_is_valid(value, size))
                 wrong = "it is not UTF-8";
         else if (value[size - 1] == ' ' || strstr(value, " ;"))
                 wrong = "a blank at its end or before \";\" cannot be written in a configuration file";
         for (size_t i = 0; i < size && !wrong; i++)
-                if ((unsigned char) value[i] < 0x20 || value[i] == 0x7f)
+                if (text_is_control(value[i]))
                         wrong = "it has a control character";
         if (wrong) {
                 (void) snprintf(why, WHY_SIZE, "%s", wrong);

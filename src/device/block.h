@@ -60,7 +60,3 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
 
 /* Whether NAME is "nvme<subsystem>c<controller>n<namespace>", and then a path of the head HEAD if given. */
 bool is_nvme_path(const char *name, const char *head);
-
-/* Copies FROM as far as it fits, with "?" for control characters and for what is not UTF-8, so that it can
- * be printed and put into JSON. */
-void copy_clean(char *to, size_t size, const char *from);

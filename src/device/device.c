@@ -6,6 +6,7 @@
 #include "device-internal.h"
 
 #include "tierprobe/file.h"
+#include "tierprobe/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static char *clean_text(const char *text)
         char *copy = malloc(size);
 
         if (copy)
-                copy_clean(copy, size, text);
+                text_copy_clean(copy, size, text);
         return copy;
 }
 

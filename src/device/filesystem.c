@@ -4,6 +4,8 @@
 
 #include "device-internal.h"
 
+#include "tierprobe/text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -145,7 +147,7 @@ static int btrfs_take(Resolver *resolver, int btrfs_fd, const char *uuid, const 
                 member = strcmp(names.list[i], source->name) == 0;
         if (!member || names.n == 0)
                 return -ENOENT;
-        copy_clean(found->fs_uuid, sizeof found->fs_uuid, uuid);
+        text_copy_clean(found->fs_uuid, sizeof found->fs_uuid, uuid);
         for (size_t i = 0; i < names.n; i++) {
                 int r = blocks_find_name(&resolver->blocks, names.list[i], &id);
                 if (r == -ENOENT) {

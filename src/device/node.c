@@ -5,6 +5,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"
+#include "tierprobe/text.h"
 #include "tierprobe/units.h"
 
 #include <ctype.h>
@@ -13,45 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the UTF-8 character at S, 0 when it is none (overlong, surrogate, cut). */
-static size_t utf8_length(const unsigned char *s)
-{
-        size_t n = s[0] < 0x80   ? 1
-                   : s[0] < 0xc2 ? 0
-                   : s[0] < 0xe0 ? 2
-                   : s[0] < 0xf0 ? 3
-                   : s[0] < 0xf5 ? 4
-                                 : 0;
-
-        for (size_t i = 1; i < n; i++)
-                if ((s[i] & 0xc0) != 0x80)
-                        return 0;
-        if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ||
-            (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
-                return 0;
-        return n;
-}
-
-void copy_clean(char *to, size_t size, const char *from)
-{
-        const unsigned char *s = (const unsigned char *) from;
-        size_t used = 0;
-
-        while (*s != '\0') {
-                size_t n = utf8_length(s);
-                bool printable = n > 1 || (n == 1 && *s >= ' ' && *s != 0x7f);
-                if (used + (printable ? n : 1) >= size)
-                        break;
-                if (printable)
-                        memcpy(to + used, s, n);
-                else
-                        to[used] = '?';
-                used += printable ? n : 1;
-                s += n > 0 ? n : 1;
-        }
-        to[used] = '\0';
-}
-
 /* An attribute as clean text without blanks around it; empty when there is none. */
 static bool read_text(int fd, const char *path, char *ret, size_t size)
 {
@@ -59,7 +21,7 @@ static bool read_text(int fd, const char *path, char *ret, size_t size)
 
         if (read_attribute_at(fd, path, text, sizeof text) < 0)
                 return false;
-        copy_clean(ret, size, text + strspn(text, " \t"));
+        text_copy_clean(ret, size, text + strspn(text, " \t"));
         return ret[0] != '\0';
 }
 
@@ -151,7 +113,7 @@ static void read_scheduler(int fd, const char *path, char *ret, size_t size)
         char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
         if (close)
                 *close = '\0';
-        copy_clean(ret, size, close ? open + 1 : text);
+        text_copy_clean(ret, size, close ? open + 1 : text);
 }
 
 /* SCSI has its serial number only in the raw page 0x80: four bytes of header, the last two its length. */
@@ -168,7 +130,7 @@ static void read_vpd_serial(int fd, char *ret, size_t size)
         char *text = page + 4 + strspn(page + 4, " ");
         for (size_t end = strlen(text); end > 0 && text[end - 1] == ' '; end--)
                 text[end - 1] = '\0';
-        copy_clean(ret, size, text);
+        text_copy_clean(ret, size, text);
 }
 
 static void read_identity(int fd, DeviceNode *node)

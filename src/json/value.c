@@ -6,6 +6,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/json.h"
+#include "tierprobe/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -55,77 +56,14 @@ json_t *json_time_or_null(int64_t real_ns)
         return json_string_nocheck(rfc3339_format(text, real_ns));
 }
 
-/* How many bytes the UTF-8 character at P takes, 0 when there is none: overlong forms, surrogates and what
- * lies above U+10FFFF are none (RFC 3629, table 3-7 of Unicode). P is NUL-terminated. */
-static size_t utf8_length(const unsigned char *p)
-{
-        unsigned char low = 0x80, high = 0xbf;
-        size_t length = 0;
-
-        if (p[0] < 0x80)
-                return 1;
-        if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-                length = 2;
-        } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
-                length = 3;
-                if (p[0] == 0xe0)
-                        low = 0xa0;
-                if (p[0] == 0xed)
-                        high = 0x9f;
-        } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-                length = 4;
-                if (p[0] == 0xf0)
-                        low = 0x90;
-                if (p[0] == 0xf4)
-                        high = 0x8f;
-        } else {
-                return 0;
-        }
-        if (p[1] < low || p[1] > high)
-                return 0;
-        for (size_t i = 2; i < length; i++)
-                if (p[i] < 0x80 || p[i] > 0xbf)
-                        return 0;
-        return length;
-}
-
 json_t *json_text(const char *text)
 {
-        static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
-        const unsigned char *p = (const unsigned char *) text;
-        size_t bad = 0;
-
         if (!text)
                 return json_null();
-        for (const unsigned char *q = p; *q;) {
-                size_t length = utf8_length(q);
-                bad += length == 0;
-                q += length ? length : 1;
-        }
-        if (!bad)
+        if (utf8_is_valid(text, strlen(text)))
                 return json_string_nocheck(text);
-
-        char *mended = malloc(strlen(text) + bad * (sizeof replacement - 2) + 1);
-        if (!mended)
-                return NULL;
-        char *out = mended;
-        while (*p) {
-                size_t length = utf8_length(p);
-
-                if (length) {
-                        memcpy(out, p, length);
-                        out += length;
-                        p += length;
-                } else {
-                        memcpy(out, replacement, sizeof replacement - 1);
-                        out += sizeof replacement - 1;
-                        p++;
-                }
-        }
-        *out = '\0';
-        json_t *string = json_string_nocheck(mended);
-        free(mended);
-        return string;
+        _cleanup_free_ char *mended = utf8_mended(text);
+        return mended ? json_string_nocheck(mended) : NULL;
 }
 
 json_t *json_text_or_null(const char *text)

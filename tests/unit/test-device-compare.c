@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sharing a disk, same rows, row names, and text made clean. */
+/* Sharing a disk, same rows, row names, and the names of NVMe paths. */
 
 #include "block.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/device.h"
 
-#include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <wchar.h>
 
 #include <cmocka.h>
 
@@ -109,61 +107,6 @@ static void test_row_names(void **state)
         assert_int_equal(device_row_names(a, names, 0), 0);
 }
 
-/* Whether S is UTF-8 without control characters, by another way than the code's. */
-static bool is_clean(const char *s)
-{
-        mbstate_t mb = {};
-        wchar_t c;
-
-        for (size_t n; *s; s += n) {
-                n = mbrtowc(&c, s, strlen(s), &mb);
-                if (n > 4 || c < ' ' || c == 0x7f || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-                        return false;
-        }
-        return true;
-}
-
-static void test_clean(void **state)
-{
-        static const struct {
-                size_t size;
-                const char *from, *to;
-        } cases[] = {
-                { 32, "", "" },
-                { 32, "plain text", "plain text" },
-                { 32, "tab\tbell\a\x7f", "tab?bell??" },
-                { 32, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80" },
-                { 32, "\xff\xc3", "??" },
-                { 32, "\xc0\xaf", "??" },                     /* overlong */
-                { 32, "\xed\xa0\x80", "???" },                /* surrogate */
-                { 32, "\xf4\x90\x80\x80", "????" },           /* above U+10FFFF */
-                { 32, "\xe0\x80\x80x", "???x" },              /* overlong */
-                { 13, "12345678901\xc3\xa9", "12345678901" }, /* a character is not cut */
-                { 13, "123456789012345", "123456789012" },
-        };
-        char to[32];
-
-        (void) state;
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                copy_clean(to, cases[i].size, cases[i].from);
-                assert_string_equal(to, cases[i].to);
-        }
-        srandom(20261202);
-        if (!setlocale(LC_CTYPE, "C.UTF-8"))
-                skip();
-        for (int i = 0; i < 50000; i++) {
-                char from[40] = "", out[24];
-                size_t n = (size_t) random() % sizeof from;
-                for (size_t j = 0; j < n; j++)
-                        from[j] = (char) (random() % 3 ? random() % 256 : 0x80 | random() % 64);
-                from[n ? n - 1 : 0] = '\0';
-                copy_clean(out, sizeof out, from);
-                assert_true(is_clean(out));
-                if (strlen(from) < sizeof out && is_clean(from))
-                        assert_string_equal(out, from);
-        }
-}
-
 static void test_nvme_names(void **state)
 {
         (void) state;
@@ -182,8 +125,9 @@ static void test_nvme_names(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_shares_disk), cmocka_unit_test(test_same_rows),
-                cmocka_unit_test(test_row_names),   cmocka_unit_test(test_clean),
+                cmocka_unit_test(test_shares_disk),
+                cmocka_unit_test(test_same_rows),
+                cmocka_unit_test(test_row_names),
                 cmocka_unit_test(test_nvme_names),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
