@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tierprobe/parameter.h"
 #include "tierprobe/probe.h"
 
 #define NAME_SIZE 64 /* of a target or profile: [A-Za-z0-9_.-], not starting with "." */
@@ -23,6 +24,9 @@ typedef struct Profile {
 /* The parameters of the documented dd, without a name. */
 #define PROFILE_PROCEDURE \
         ((Profile){ .block_size = UINT64_C(1) << 20, .count = 10000, .streams = 1, .pattern = PATTERN_ZERO })
+
+/* Its parameters by index, NULL past the end. */
+const Parameter *profile_parameter(size_t index);
 
 /* Whether the parameters are those of PROFILE_PROCEDURE, whatever the name. */
 bool profile_is_procedure(const Profile *profile);

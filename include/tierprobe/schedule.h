@@ -7,14 +7,19 @@
 #include <stdint.h>
 
 #include "tierprobe/clock.h"
+#include "tierprobe/parameter.h"
+
+typedef struct ScheduleWindow {
+        bool set;
+        uint16_t start_min, end_min; /* minutes after midnight, from start until before end; it spans midnight
+                                      * when end < start; never equal */
+} ScheduleWindow;
 
 typedef struct ScheduleRules {
-        uint64_t interval_ns; /* 0: never */
-        uint64_t jitter_ns;   /* up to this much is added, differently for each target and run */
-        bool catch_up;        /* an overdue run is made up soon, else it is skipped to the next due time */
-        bool has_window;      /* runs start only inside a window of local time: */
-        uint16_t window_start_min, window_end_min; /* minutes after midnight, from start until before end; it
-                                                    * spans midnight when end < start; never equal */
+        uint64_t interval_ns;  /* 0: never */
+        uint64_t jitter_ns;    /* up to this much is added, differently for each target and run */
+        bool catch_up;         /* an overdue run is made up soon, else it is skipped to the next due time */
+        ScheduleWindow window; /* of local time: when set, runs start only inside */
 } ScheduleRules;
 
 /* Once a day, somewhere in the hour after. */
@@ -22,17 +27,26 @@ typedef struct ScheduleRules {
         ((ScheduleRules){      \
                 .interval_ns = 24 * 3600 * NS_PER_S, .jitter_ns = 3600 * NS_PER_S, .catch_up = true })
 
+/* What must stay free beside the test's own bytes; the larger counts. */
+typedef struct MinFree {
+        uint64_t bytes;
+        double ratio; /* of the file system */
+} MinFree;
+
 /* What may keep a run that is due or asked for from starting, or end it. */
 typedef struct GuardRules {
         uint64_t cooldown_ns;              /* 0: none */
         uint64_t daily_write_budget_bytes; /* 0: no budget */
-        uint64_t min_free_bytes;           /* beside the test's own bytes */
-        double min_free_ratio;             /* the same as a part of the file system */
-        double max_foreign_mb_per_s;       /* 0: no limit */
+        MinFree min_free;
+        double max_foreign_mb_per_s; /* 0: no limit */
         uint64_t max_duration_ns;
 } GuardRules;
 
-#define GUARD_RULES_DEFAULT ((GuardRules){ .min_free_ratio = 0.01, .max_duration_ns = 600 * NS_PER_S })
+#define GUARD_RULES_DEFAULT ((GuardRules){ .min_free.ratio = 0.01, .max_duration_ns = 600 * NS_PER_S })
+
+/* The parameters of both by index, NULL past the end. */
+const Parameter *schedule_parameter(size_t index);
+const Parameter *guard_parameter(size_t index);
 
 #define SCHEDULE_NEVER INT64_MAX
 

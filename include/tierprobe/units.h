@@ -15,6 +15,10 @@ int parse_u64(const char *text, uint64_t *ret);
 /* A finite decimal number with "." as decimal point, whatever the locale says. */
 int parse_double(const char *text, double *ret);
 
+/* The same rounded to the 15 digits that format_number() prints: what a double holds for certain, so that it
+ * can be printed and read back to the very same. */
+int parse_number(const char *text, double *ret);
+
 /* "yes", "true", "on", "1" and their opposites, in any case. */
 int parse_bool(const char *text, bool *ret);
 
@@ -33,3 +37,6 @@ const char *format_size(char buf[FORMAT_SIZE], uint64_t bytes);
 
 /* The shortest exact form that parse_duration() reads back: "24h", "1h30m", "250ms". */
 const char *format_duration(char buf[FORMAT_SIZE], uint64_t ns);
+
+/* At most 15 digits: "600", "0.9". */
+const char *format_number(char buf[FORMAT_SIZE], double value);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tierprobe/iostat.h"
+#include "tierprobe/parameter.h"
 
 typedef enum Verdict {
         VERDICT_NEVER_RUN,
@@ -78,6 +79,9 @@ typedef struct Limits {
         double w_await_ms;     /* passes when < */
         double pass_ratio; /* 0..1: the part of the sample intervals that must meet both; passes when >= */
 } Limits;
+
+/* Its parameters by index, NULL past the end. */
+const Parameter *limits_parameter(size_t index);
 
 #define LIMITS_DEFAULT ((Limits){ .write_mb_per_s = 600, .w_await_ms = 20, .pass_ratio = 0.90 })
 

@@ -249,3 +249,22 @@ const char *format_duration(char buf[FORMAT_SIZE], uint64_t ns)
                 (void) snprintf(buf, FORMAT_SIZE, "0s");
         return buf;
 }
+
+const char *format_number(char buf[FORMAT_SIZE], double value)
+{
+        (void) snprintf(buf, FORMAT_SIZE, "%.15g", value);
+        return buf;
+}
+
+int parse_number(const char *text, double *ret)
+{
+        char buf[FORMAT_SIZE];
+        double value = 0;
+
+        int r = parse_double(text, &value);
+        if (r < 0)
+                return r;
+        (void) parse_double(format_number(buf, value), &value);
+        *ret = value + 0.0; /* of the two zeros the one without a sign */
+        return 0;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the configuration room: the list of faults, the table of keys, and who calls whom. */
+/* Inside the configuration room: the list of faults, the table of sections, and who calls whom. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ const char *quoted(char buf[QUOTED_SIZE], const char *value);
 /* The entry of NAMES nearest to WORD in typing errors, NULL when none is near. */
 const char *nearest(const char *word, const char *const *names, size_t n);
 
-/* ---- sections and keys ---- */
+/* ---- sections and their parameters ---- */
 
 typedef enum Section {
         SECTION_HTTP,
@@ -45,87 +45,58 @@ typedef enum Section {
         _SECTION_MAX,
 } Section;
 
-extern const char *const section_names[_SECTION_MAX];
-
-static inline bool section_is_named(Section section)
-{
-        return section == SECTION_PROFILE || section == SECTION_TARGET;
-}
-
-typedef enum KeyType {
-        KEY_DURATION, /* uint64_t ns; the word `none` (or `never`), where the key has one, is 0 */
-        KEY_SIZE,     /* uint64_t bytes */
-        KEY_COUNT,    /* uint64_t */
-        KEY_STREAMS,  /* unsigned */
-        KEY_NUMBER,   /* double */
-        KEY_BOOL,     /* bool */
-        KEY_FILE,     /* char *, an absolute path */
-        KEY_PATTERN,  /* ProbePattern */
-        KEY_WINDOW,   /* of ScheduleRules */
-        KEY_MIN_FREE, /* of GuardRules */
-        KEY_LISTEN,
-        KEY_HOSTS,
-        KEY_PATH,   /* of a TargetConfig */
-        KEY_DEVICE, /* of a TargetConfig */
-} KeyType;
-
-typedef struct Key {
-        Section section;
-        KeyType type;
+typedef struct SectionRow {
         const char *name;
-        size_t offset;     /* in Config, Profile or TargetConfig */
-        uint64_t min, max; /* of whole numbers */
-        uint64_t multiple; /* that a whole number must be of; 0: any */
-        double low, high;  /* of KEY_NUMBER */
-        const char *unset; /* the word for "not set", NULL: there is none */
-        const char *right; /* what a right value looks like */
-} Key;
+        bool named;    /* [profile NAME]: one for each Profile or TargetConfig, else the one of Config */
+        size_t offset; /* of the parameters' struct in Config, when not named */
+        const Parameter *(*parameter)(size_t index); /* in that struct; NULL past the end */
+} SectionRow;
 
-#define N_KEYS 27
-extern const Key keys[N_KEYS];
+extern const SectionRow sections[_SECTION_MAX];
 
-/* The index of SECTION's key NAME, or N_KEYS. */
-size_t key_find(Section section, const char *name);
+/* More than any section has. */
+#define SECTION_MAX_PARAMETERS 16
 
-/* Sets KEY of BASE (Config, Profile or TargetConfig as the section says) from VALUE.
- * 0, -ENOMEM, or -EINVAL with what is wrong in WHY when there is more to say than the key's `right`. */
-#define WHY_SIZE 256
-int key_set(const Key *key, void *base, const char *value, char why[WHY_SIZE]);
+/* The index of the parameter NAME in SECTION, or of the end. */
+size_t section_find(Section section, const char *name);
 
-/* Adds the addresses in VALUE, separated by spaces or commas, to CONFIG->listen. */
-int listen_add(Config *config, const char *value, char why[WHY_SIZE]);
-void listen_clear(Config *config);
+/* What a section without a name sets. */
+void *section_base(Section section, Config *config);
 
-/* A list of host names, checked, in lower case, separated by one space each. */
-int hosts_normalize(const char *value, char **ret, char why[WHY_SIZE]);
+/* Whether each that stands in a file adds to those before it, as listen does. */
+bool parameter_adds(const Parameter *parameter);
+
+/* The path of a target: where it was set is the target's origin. */
+bool parameter_is_path(const Parameter *parameter);
+
+/* ---- kinds of text that only configurations have ---- */
+
+extern const ParameterType type_path;   /* char *: absolute; see path_normalize() */
+extern const ParameterType type_device; /* char *: auto or a block device */
+extern const ParameterType type_hosts;  /* char *: lower case, separated by one space each */
+extern const ParameterType type_listen; /* of a Config: adds to its addresses; clearing forgets them all */
 
 /* An absolute path without control characters, in UTF-8, less doubled slashes, "." parts and a slash at the
  * end. -EINVAL with WHY. */
 int path_normalize(const char *value, char **ret, char why[WHY_SIZE]);
-
-/* [A-Za-z0-9_.-]{1,63}, not starting with ".". */
-bool name_is_valid(const char *name);
-
-const char *number_format(char buf[32], double value);
-double number_round(double value);
-const char *pattern_name(ProbePattern pattern);
 
 /* ---- reading ---- */
 
 typedef struct Loader {
         Config *config;
         Faults *faults;
-        ConfigOrigin key_origins[N_KEYS]; /* where keys of unnamed sections were set; empty: nowhere */
+
+        /* Where the parameters of unnamed sections were set; empty: nowhere. */
+        ConfigOrigin origins[_SECTION_MAX][SECTION_MAX_PARAMETERS];
 
         ConfigOrigin profile_origins[CONFIG_MAX_PROFILES]; /* of the last section of each; empty: built in */
 
         /* Of the file being read. */
         const char *file;
-        uint64_t seen_keys; /* bit for each key set in this file, in this section when that is named */
+        /* Set in this file, in this section when that is named. */
+        bool seen[_SECTION_MAX][SECTION_MAX_PARAMETERS];
         bool seen_profiles[CONFIG_MAX_PROFILES], seen_targets[CONFIG_MAX_TARGETS];
 } Loader;
-
-_Static_assert(N_KEYS <= 64, "seen_keys has a bit for each key");
 
 /* Reads one file into loader->config; faults are noted, not returned. */
 void loader_read_file(Loader *loader, const char *file);

@@ -62,19 +62,30 @@ static Config *config_new_default(void)
         return TAKE_PTR(config);
 }
 
+static void section_clear(Section section, void *base)
+{
+        for (size_t i = 0; sections[section].parameter(i); i++)
+                parameter_clear(sections[section].parameter(i), base);
+}
+
+static void targets_clear(Config *config)
+{
+        while (config->n_targets > 0) {
+                TargetConfig *target = &config->targets[--config->n_targets];
+
+                section_clear(SECTION_TARGET, target);
+                memset(target, 0, sizeof *target);
+        }
+}
+
 Config *config_free(Config *config)
 {
         if (!config)
                 return NULL;
-        listen_clear(config);
-        free(config->allowed_hosts);
-        free(config->token_file);
-        free(config->tls_cert);
-        free(config->tls_key);
-        for (size_t i = 0; i < config->n_targets; i++) {
-                free(config->targets[i].path);
-                free(config->targets[i].device);
-        }
+        for (Section section = 0; section < _SECTION_MAX; section++)
+                if (!sections[section].named)
+                        section_clear(section, section_base(section, config));
+        targets_clear(config);
         free(config);
         return NULL;
 }
@@ -192,16 +203,6 @@ static int make_absolute(const char *path, char **ret)
         return asprintf(ret, "%s/%s", folder, path) < 0 ? -ENOMEM : 0;
 }
 
-static void targets_clear(Config *config)
-{
-        while (config->n_targets > 0) {
-                TargetConfig *target = &config->targets[--config->n_targets];
-                free(target->path);
-                free(target->device);
-                memset(target, 0, sizeof *target);
-        }
-}
-
 static void take_path_option(Loader *loader, const char *path)
 {
         _cleanup_free_ char *absolute = NULL;
@@ -231,14 +232,14 @@ static void take_listen_option(Loader *loader, const char *listen)
 {
         char why[WHY_SIZE] = "", quote[QUOTED_SIZE];
 
-        listen_clear(loader->config);
-        int r = listen_add(loader->config, listen, why);
+        const Parameter *parameter = sections[SECTION_HTTP].parameter(section_find(SECTION_HTTP, "listen"));
+        parameter_clear(parameter, loader->config);
+        int r = parameter_set(parameter, loader->config, listen, why);
         if (r == -ENOMEM)
                 loader->faults->out_of_memory = true;
         else if (r < 0)
                 fault(loader->faults, r, "--listen", "\"%s\" is not right%s%s; give %s",
-                      quoted(quote, listen), why[0] ? ": " : "", why,
-                      keys[key_find(SECTION_HTTP, "listen")].right);
+                      quoted(quote, listen), why[0] ? ": " : "", why, parameter->right);
 }
 
 /* ---- what must fit together ---- */
@@ -246,7 +247,7 @@ static void take_listen_option(Loader *loader, const char *listen)
 /* Where a key of an unnamed section was set; NULL: it has its default. */
 static const char *key_origin(const Loader *loader, Section section, const char *name)
 {
-        const char *origin = loader->key_origins[key_find(section, name)];
+        const char *origin = loader->origins[section][section_find(section, name)];
 
         return origin[0] ? origin : NULL;
 }

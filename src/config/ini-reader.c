@@ -56,6 +56,14 @@ static void reader_fault(Reader *reader, const char *format, ...)
 
 /* ---- section headers ---- */
 
+/* [A-Za-z0-9_.-]{1,63}, not starting with ".". */
+static bool name_is_valid(const char *name)
+{
+        size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+
+        return length > 0 && length < NAME_SIZE && name[length] == '\0' && name[0] != '.';
+}
+
 static void list_names(char *buf, size_t size, const char *const *names, size_t n)
 {
         size_t at = 0;
@@ -68,9 +76,12 @@ static void list_names(char *buf, size_t size, const char *const *names, size_t 
 static void unknown_section(Reader *reader, const char *kind)
 {
         char quote[QUOTED_SIZE], known[160];
-        const char *near = nearest(kind, section_names, _SECTION_MAX);
+        const char *names[_SECTION_MAX];
 
-        list_names(known, sizeof known, section_names, _SECTION_MAX);
+        for (Section section = 0; section < _SECTION_MAX; section++)
+                names[section] = sections[section].name;
+        const char *near = nearest(kind, names, _SECTION_MAX);
+        list_names(known, sizeof known, names, _SECTION_MAX);
         reader_fault(reader, "unknown section [%s]; %s%s%sknown sections: %s", quoted(quote, kind),
                      near ? "did you mean [" : "", near ? near : "", near ? "]? " : "", known);
 }
@@ -156,20 +167,18 @@ static void *enter_named(Reader *reader, Section section, const char *name)
         char quote[QUOTED_SIZE];
 
         if (!name[0]) {
-                reader_fault(reader, "[%s] has no name; [%s %s] has one", section_names[section],
-                             section_names[section], section == SECTION_TARGET ? "cache" : "nightly");
+                reader_fault(reader, "[%s] has no name; [%s %s] has one", sections[section].name,
+                             sections[section].name, section == SECTION_TARGET ? "cache" : "nightly");
                 return NULL;
         }
         if (!name_is_valid(name)) {
                 reader_fault(reader,
                              "\"%s\" is not a %s's name; 1 to 63 letters, digits, \"_\", \".\" and \"-\", "
                              "not starting with \".\"",
-                             quoted(quote, name), section_names[section]);
+                             quoted(quote, name), sections[section].name);
                 return NULL;
         }
-        for (size_t i = 0; i < N_KEYS; i++)
-                if (keys[i].section == section)
-                        reader->loader->seen_keys &= ~(UINT64_C(1) << i);
+        memset(reader->loader->seen[section], 0, sizeof reader->loader->seen[section]);
         return section == SECTION_TARGET ? (void *) enter_target(reader, name)
                                          : (void *) enter_profile(reader, name);
 }
@@ -205,19 +214,19 @@ static void take_header(Reader *reader, char *line)
         }
 
         Section section = 0;
-        while (section < _SECTION_MAX && strcmp(section_names[section], kind) != 0)
+        while (section < _SECTION_MAX && strcmp(sections[section].name, kind) != 0)
                 section++;
         if (section == _SECTION_MAX) {
                 unknown_section(reader, kind);
                 return;
         }
-        if (!section_is_named(section) && *name) {
-                reader_fault(reader, "[%s] takes no name", section_names[section]);
+        if (!sections[section].named && *name) {
+                reader_fault(reader, "[%s] takes no name", sections[section].name);
                 return;
         }
         reader->section = section;
-        reader->base =
-                section_is_named(section) ? enter_named(reader, section, name) : reader->loader->config;
+        reader->base = sections[section].named ? enter_named(reader, section, name)
+                                               : section_base(section, reader->loader->config);
         if (reader->base)
                 reader->where = IN_SECTION;
 }
@@ -227,58 +236,57 @@ static void take_header(Reader *reader, char *line)
 static void unknown_key(Reader *reader, const char *name)
 {
         char quote[QUOTED_SIZE], known[160];
-        const char *names[N_KEYS];
+        const char *names[SECTION_MAX_PARAMETERS];
         size_t n = 0;
 
-        for (size_t i = 0; i < N_KEYS; i++)
-                if (keys[i].section == reader->section)
-                        names[n++] = keys[i].name;
+        for (; sections[reader->section].parameter(n); n++)
+                names[n] = sections[reader->section].parameter(n)->name;
         const char *near = nearest(name, names, n);
         list_names(known, sizeof known, names, n);
         reader_fault(reader, "unknown key \"%s\" in [%s]; %s%s%sknown keys: %s", quoted(quote, name),
-                     section_names[reader->section], near ? "did you mean \"" : "", near ? near : "",
+                     sections[reader->section].name, near ? "did you mean \"" : "", near ? near : "",
                      near ? "\"? " : "", known);
 }
 
-static void wrong_value(Reader *reader, const Key *key, const char *value, const char *why)
+static void wrong_value(Reader *reader, const Parameter *parameter, const char *value, const char *why)
 {
         char quote[QUOTED_SIZE];
 
-        reader_fault(reader, "%s = \"%s\" is not right%s%s; write %s%s", key->name, quoted(quote, value),
-                     why[0] ? ": " : "", why, key->right,
+        reader_fault(reader, "%s = \"%s\" is not right%s%s; write %s%s", parameter->name,
+                     quoted(quote, value), why[0] ? ": " : "", why, parameter->right,
                      strstr(value, " #") ? " (a comment behind a value begins with \";\")" : "");
 }
 
 static void take_key(Reader *reader, const char *name, const char *value)
 {
         Loader *loader = reader->loader;
+        Section section = reader->section;
         char why[WHY_SIZE];
 
-        size_t index = key_find(reader->section, name);
-        if (index == N_KEYS) {
+        size_t index = section_find(section, name);
+        const Parameter *parameter = sections[section].parameter(index);
+        if (!parameter) {
                 unknown_key(reader, name);
                 return;
         }
-        const Key *key = &keys[index];
-        uint64_t bit = UINT64_C(1) << index;
-        bool again = loader->seen_keys & bit;
-        loader->seen_keys |= bit;
-        if (again && key->type != KEY_LISTEN) {
+        bool again = loader->seen[section][index];
+        loader->seen[section][index] = true;
+        if (again && !parameter_adds(parameter)) {
                 reader_fault(reader, "\"%s\" stands twice in this section of this file; leave one of them",
                              name);
                 return;
         }
-        if (key->type == KEY_LISTEN && !again)
-                listen_clear(loader->config); /* those of an earlier file, or the default */
+        if (parameter_adds(parameter) && !again)
+                parameter_clear(parameter, reader->base); /* those of an earlier file, or the default */
 
-        int r = key_set(key, reader->base, value, why);
+        int r = parameter_set(parameter, reader->base, value, why);
         if (r == -ENOMEM)
                 reader->out_of_memory = true;
         else if (r < 0)
-                wrong_value(reader, key, value, why);
-        if (!section_is_named(reader->section))
-                origin_set(loader->key_origins[index], loader->file, reader->line);
-        else if (key->type == KEY_PATH)
+                wrong_value(reader, parameter, value, why);
+        if (!sections[section].named)
+                origin_set(loader->origins[section][index], loader->file, reader->line);
+        else if (parameter_is_path(parameter))
                 origin_set(((TargetConfig *) reader->base)->origin, loader->file, reader->line);
 }
 
@@ -385,7 +393,7 @@ void loader_read_file(Loader *loader, const char *file)
 
         Reader reader = { .loader = loader, .at = text, .end = text + size, .where = BEFORE_SECTIONS };
         loader->file = file;
-        loader->seen_keys = 0;
+        memset(loader->seen, 0, sizeof loader->seen);
         memset(loader->seen_profiles, 0, sizeof loader->seen_profiles);
         memset(loader->seen_targets, 0, sizeof loader->seen_targets);
 

@@ -64,6 +64,53 @@ int path_normalize(const char *value, char **ret, char why[WHY_SIZE])
         return 0;
 }
 
+static int replace_text(char **at, char *text)
+{
+        free(*at);
+        *at = text;
+        return 0;
+}
+
+static int parse_path(const Parameter *parameter, void *field, const char *text, char why[WHY_SIZE])
+{
+        char *path = NULL;
+
+        (void) parameter;
+        int r = path_normalize(text, &path, why);
+        return r < 0 ? r : replace_text(field, path);
+}
+
+static void print_text(const Parameter *parameter, const void *field, FILE *out)
+{
+        (void) parameter;
+        (void) fputs(*(char *const *) field, out);
+}
+
+static void release_text(void *field)
+{
+        free(*(char **) field);
+}
+
+const ParameterType type_path = { sizeof(char *), parse_path, print_text, release_text };
+
+static int parse_device(const Parameter *parameter, void *field, const char *text, char why[WHY_SIZE])
+{
+        size_t length = strlen(text);
+
+        (void) parameter;
+        if (length == 0 || length > 255 || strpbrk(text, " \t") || strstr(text, "..") ||
+            !utf8_is_valid(text, length))
+                return -EINVAL;
+        if (text[0] == '/' && strncmp(text, "/dev/", 5) != 0) {
+                (void) snprintf(why, WHY_SIZE, "a device's path begins with /dev/");
+                return -EINVAL;
+        }
+        char *device = strdup(text);
+        return device ? replace_text(field, device) : -ENOMEM;
+}
+
+const ParameterType type_device = { sizeof(char *), parse_device, print_text, release_text };
+
 /* ---- lists ---- */
 
 /* Copies the next word of *P, at most SIZE - 1 bytes; its length, 0 at the end, SIZE when it does not fit. */
@@ -142,12 +189,15 @@ static int normalize_unix(const char *word, char **ret, char why[WHY_SIZE])
         return asprintf(ret, "unix:%s", path) < 0 ? -ENOMEM : 0;
 }
 
-int listen_add(Config *config, const char *value, char why[WHY_SIZE])
+/* Adds the addresses in VALUE, separated by spaces or commas. */
+static int parse_listen(const Parameter *parameter, void *field, const char *value, char why[WHY_SIZE])
 {
+        Config *config = field;
         char word[sizeof "unix:" + PATH_MAX];
         const char *p = value;
         size_t n_before = config->n_listen;
 
+        (void) parameter;
         for (size_t length = 0; (length = next_word(&p, word, sizeof word)) > 0;) {
                 char *address = NULL;
 
@@ -173,11 +223,24 @@ int listen_add(Config *config, const char *value, char why[WHY_SIZE])
         return config->n_listen > n_before ? 0 : -EINVAL;
 }
 
-void listen_clear(Config *config)
+static void print_listen(const Parameter *parameter, const void *field, FILE *out)
 {
+        const Config *config = field;
+
+        (void) parameter;
+        for (size_t i = 0; i < config->n_listen; i++)
+                (void) fprintf(out, "%s%s", i > 0 ? " " : "", config->listen[i]);
+}
+
+static void forget_listen(void *field)
+{
+        Config *config = field;
+
         while (config->n_listen > 0)
                 free(config->listen[--config->n_listen]);
 }
+
+const ParameterType type_listen = { 0, parse_listen, print_listen, forget_listen };
 
 /* ---- host names ---- */
 
@@ -199,13 +262,14 @@ static bool host_is_valid(const char *host, size_t length)
                host[0] != '-' && !strstr(host, "..");
 }
 
-int hosts_normalize(const char *value, char **ret, char why[WHY_SIZE])
+static int parse_hosts(const Parameter *parameter, void *field, const char *value, char why[WHY_SIZE])
 {
         char word[HOST_MAX + 1];
         const char *p = value;
         char *out = NULL;
         unsigned n = 0;
 
+        (void) parameter;
         _cleanup_free_ char *hosts = malloc(strlen(value) + 1);
         if (!hosts)
                 return -ENOMEM;
@@ -232,6 +296,7 @@ int hosts_normalize(const char *value, char **ret, char why[WHY_SIZE])
         *out = '\0';
         if (n == 0)
                 return -EINVAL;
-        *ret = TAKE_PTR(hosts);
-        return 0;
+        return replace_text(field, TAKE_PTR(hosts));
 }
+
+const ParameterType type_hosts = { sizeof(char *), parse_hosts, print_text, release_text };

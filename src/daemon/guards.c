@@ -59,9 +59,9 @@ bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer)
         }
         /* Facts from before the last run's files were gone would refuse the next one for their space. */
         if (space_is_known(target)) {
-                double reserve = guard->min_free_ratio * (double) target->facts.total_bytes;
-                if (reserve < (double) guard->min_free_bytes)
-                        reserve = (double) guard->min_free_bytes;
+                double reserve = guard->min_free.ratio * (double) target->facts.total_bytes;
+                if (reserve < (double) guard->min_free.bytes)
+                        reserve = (double) guard->min_free.bytes;
                 double needed = (double) profile_space_bytes(profile) + reserve;
 
                 if ((double) target->facts.free_bytes < needed) {

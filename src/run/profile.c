@@ -1,7 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a profile's parameters amount to. Pure. */
+/* The parameters of a profile, and what they amount to. Pure. */
 
 #include "tierprobe/profile.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+
+/* ---- the table ---- */
+
+static int parse_pattern(const Parameter *parameter, void *field, const char *text, char why[WHY_SIZE])
+{
+        (void) parameter;
+        (void) why;
+        return probe_pattern_from_string(text, field);
+}
+
+static void print_pattern(const Parameter *parameter, const void *field, FILE *out)
+{
+        (void) parameter;
+        (void) fputs(probe_pattern_to_string(*(const ProbePattern *) field), out);
+}
+
+static const ParameterType type_pattern = { sizeof(ProbePattern), parse_pattern, print_pattern, NULL };
+
+#define FIELD(member) offsetof(Profile, member)
+
+static const Parameter profile_parameters[] = {
+        { "block_size", &parameter_size, FIELD(block_size), .min = PROBE_BLOCK_MIN, .max = PROBE_BLOCK_MAX,
+          .multiple = PROBE_BLOCK_MIN, .right = "a size from 4K to 64M, a multiple of 4096, such as 1M",
+          .help = "bytes a write call" },
+        { "count", &parameter_count, FIELD(count), .min = 1, .max = 1000000000,
+          .right = "a number of blocks from 1 to 1000000000, such as 10000",
+          .help = "blocks each stream writes" },
+        { "streams", &parameter_unsigned, FIELD(streams), .min = 1, .max = PROBE_MAX_STREAMS,
+          .right = "a number of writers from 1 to 128",
+          .help = "parallel writers, each with a file of its own" },
+        { "pattern", &type_pattern, FIELD(pattern), .right = "zero or random", .help = "zero or random" },
+        { "duration", &parameter_duration, FIELD(duration_ns), .min = NS_PER_S, .max = 31 * NS_PER_DAY,
+          .unset = "none", .right = "a duration from 1s to 31d, such as 10m, or none: count blocks" },
+        { "ramp", &parameter_bool, FIELD(ramp), .right = "yes (1, 2, 4, ... up to streams writers) or no" },
+};
+
+const Parameter *profile_parameter(size_t index)
+{
+        return index < ELEMENTSOF(profile_parameters) ? &profile_parameters[index] : NULL;
+}
+
+/* ---- what they amount to ---- */
 
 bool profile_is_procedure(const Profile *profile)
 {

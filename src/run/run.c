@@ -417,8 +417,8 @@ static ProbePlan make_plan(const Run *run)
                                              : ramp_count(profile, run->streams),
                             .streams = run->streams,
                             .pattern = profile->pattern,
-                            .min_free_bytes = run->guard.min_free_bytes,
-                            .min_free_ratio = run->guard.min_free_ratio,
+                            .min_free_bytes = run->guard.min_free.bytes,
+                            .min_free_ratio = run->guard.min_free.ratio,
                             .wrap_bytes = endless ? profile->block_size * profile->count : 0 };
 }
 

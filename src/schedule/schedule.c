@@ -73,14 +73,14 @@ static bool in_window(const ScheduleRules *rules, int64_t seconds)
         if (!localtime_r(&time, &tm))
                 return false;
         int minute = tm.tm_hour * 60 + tm.tm_min;
-        bool after_start = minute >= rules->window_start_min, before_end = minute < rules->window_end_min;
-        return rules->window_start_min < rules->window_end_min ? after_start && before_end
+        bool after_start = minute >= rules->window.start_min, before_end = minute < rules->window.end_min;
+        return rules->window.start_min < rules->window.end_min ? after_start && before_end
                                                                : after_start || before_end;
 }
 
 bool schedule_may_start(const ScheduleRules *rules, int64_t now_real_ns)
 {
-        return !rules->has_window || in_window(rules, now_real_ns / (int64_t) NS_PER_S);
+        return !rules->window.set || in_window(rules, now_real_ns / (int64_t) NS_PER_S);
 }
 
 /* Windows are found by looking at every minute: days have 23, 24 or 25 hours, an hour can come twice or not
@@ -140,7 +140,7 @@ static int64_t planned(const ScheduleRules *rules, int64_t last_ns, int64_t due_
 {
         int64_t at_ns = add(due_ns, spread(rules->jitter_ns, seed));
 
-        if (!rules->has_window || at_ns == SCHEDULE_NEVER)
+        if (!rules->window.set || at_ns == SCHEDULE_NEVER)
                 return at_ns;
         int64_t due = due_ns / (int64_t) NS_PER_S;
         if (!in_window(rules, due))
@@ -173,7 +173,7 @@ static int64_t next_due_time(const ScheduleRules *rules, int64_t due_ns, int64_t
 {
         int64_t next_ns = next_on_grid(due_ns, rules->interval_ns, now_ns);
 
-        if (!rules->has_window || next_ns == SCHEDULE_NEVER)
+        if (!rules->window.set || next_ns == SCHEDULE_NEVER)
                 return next_ns;
         int64_t now = now_ns / (int64_t) NS_PER_S;
         int64_t opening =
@@ -206,7 +206,7 @@ int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t 
                                         : next_due_time(rules, add(due_ns, spread(rules->jitter_ns, seed)),
                                                         now_ns, seed);
         at_ns = later(at_ns, soonest_ns);
-        if (!rules->has_window || at_ns == SCHEDULE_NEVER)
+        if (!rules->window.set || at_ns == SCHEDULE_NEVER)
                 return at_ns;
         return move_into_window(rules, at_ns, seed);
 }

@@ -49,6 +49,22 @@ const CriterionText criterion_texts[N_CRITERIA] = {
         [CRITERION_WRITE_LATENCY] = { "write_latency", "ms", "w_await" },
 };
 
+static const Parameter limits_parameters[] = {
+        { "write_mb_per_s", &parameter_number, offsetof(Limits, write_mb_per_s), .low = 0.001, .high = 1e6,
+          .right = "a number of MB/s from 0.001 to 1000000, such as 600",
+          .help = "throughput needed: wkB/s / 1000" },
+        { "w_await_ms", &parameter_number, offsetof(Limits, w_await_ms), .low = 0.001, .high = 1e6,
+          .right = "a number of milliseconds from 0.001 to 1000000, such as 20",
+          .help = "latency needed: w_await below it" },
+        { "pass_ratio", &parameter_number, offsetof(Limits, pass_ratio), .low = 0, .high = 1,
+          .right = "a number from 0 to 1, such as 0.90", .help = "part of the samples that must meet both" },
+};
+
+const Parameter *limits_parameter(size_t index)
+{
+        return index < ELEMENTSOF(limits_parameters) ? &limits_parameters[index] : NULL;
+}
+
 /* Index of TEXT in NAMES, or -EINVAL. */
 static int name_index(const char *const *names, size_t n, const char *text)
 {

@@ -6,7 +6,7 @@
 #include "tierprobe/config.h"
 #include "tierprobe/file.h"
 
-#include "../../src/config/config-internal.h" /* the table of keys */
+#include "../../src/config/config-internal.h" /* the table of sections */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,10 +122,10 @@ static void test_defaults(void **state)
         assert_int_equal(config->schedule.interval_ns, 86400 * NS_PER_S);
         assert_int_equal(config->schedule.jitter_ns, 3600 * NS_PER_S);
         assert_true(config->schedule.catch_up);
-        assert_false(config->schedule.has_window);
+        assert_false(config->schedule.window.set);
         assert_int_equal(config->guard.cooldown_ns, 0);
         assert_int_equal(config->guard.max_duration_ns, 600 * NS_PER_S);
-        assert_number(config->guard.min_free_ratio, 0.01);
+        assert_number(config->guard.min_free.ratio, 0.01);
         assert_int_equal(config->n_profiles, 5);
         assert_string_equal(config->profiles[0].name, "procedure");
         assert_true(config->profiles[0].certifying);
@@ -181,13 +181,13 @@ static void test_every_key(void **state)
         assert_int_equal(config_ring_capacity(config), 36000);
         assert_number(config->limits.write_mb_per_s, 1.5);
         assert_int_equal(config->schedule.interval_ns, 7 * 86400 * NS_PER_S);
-        assert_true(config->schedule.has_window);
-        assert_int_equal(config->schedule.window_start_min, 22 * 60 + 30);
-        assert_int_equal(config->schedule.window_end_min, 240);
+        assert_true(config->schedule.window.set);
+        assert_int_equal(config->schedule.window.start_min, 22 * 60 + 30);
+        assert_int_equal(config->schedule.window.end_min, 240);
         assert_false(config->schedule.catch_up);
         assert_int_equal(config->guard.cooldown_ns, 600 * NS_PER_S);
         assert_int_equal(config->guard.daily_write_budget_bytes, UINT64_C(100) << 30);
-        assert_number(config->guard.min_free_ratio, 0.05);
+        assert_number(config->guard.min_free.ratio, 0.05);
         assert_number(config->guard.max_foreign_mb_per_s, 50);
         const Profile *big = config_find_profile(config, "big");
         assert_int_equal(big->block_size, 4 << 20);
@@ -212,8 +212,8 @@ static void test_unset_words(void **state)
         assert_null(config->allowed_hosts);
         assert_int_equal(config->schedule.interval_ns, 0);
         assert_int_equal(config->guard.daily_write_budget_bytes, 0);
-        assert_int_equal(config->guard.min_free_bytes, UINT64_C(2) << 30);
-        assert_number(config->guard.min_free_ratio, 0);
+        assert_int_equal(config->guard.min_free.bytes, UINT64_C(2) << 30);
+        assert_number(config->guard.min_free.ratio, 0);
 }
 
 static void test_changed_procedure_is_not_certifying(void **state)
@@ -555,7 +555,7 @@ static void test_example_in_full(void **state)
         _cleanup_free_ char *text = NULL, *full = NULL;
         char path[PATH_MAX];
         size_t size = 0;
-        bool seen[N_KEYS] = { false };
+        bool seen[_SECTION_MAX][SECTION_MAX_PARAMETERS] = { 0 };
         Section section = 0;
 
         (void) state;
@@ -569,19 +569,20 @@ static void test_example_in_full(void **state)
                         line++;
                 if (line[0] == '[')
                         for (section = 0;
-                             strncmp(line + 1, section_names[section], strlen(section_names[section])) != 0;)
+                             strncmp(line + 1, sections[section].name, strlen(sections[section].name)) != 0;)
                                 section++;
                 else if (sscanf(line, "%31[a-z_] =", name) == 1)
-                        seen[key_find(section, name)] = true;
+                        seen[section][section_find(section, name)] = true;
                 (void) fprintf(out, "%s\n", line);
         }
         (void) fclose(out);
-        for (size_t i = 0; i < N_KEYS; i++)
-                if (!seen[i])
-                        fail_msg("[%s] %s is not in the example", section_names[keys[i].section],
-                                 keys[i].name);
+        for (section = 0; section < _SECTION_MAX; section++)
+                for (size_t i = 0; sections[section].parameter(i); i++)
+                        if (!seen[section][i])
+                                fail_msg("[%s] %s is not in the example", sections[section].name,
+                                         sections[section].parameter(i)->name);
         _cleanup_(config_freep) Config *config = load_right(full);
-        assert_true(config->schedule.has_window);
+        assert_true(config->schedule.window.set);
 }
 
 /* ---- printing ---- */
@@ -606,10 +607,10 @@ static void assert_same(const Config *a, const Config *b)
         assert_int_equal(a->schedule.interval_ns, b->schedule.interval_ns);
         assert_int_equal(a->schedule.jitter_ns, b->schedule.jitter_ns);
         assert_int_equal(a->schedule.catch_up, b->schedule.catch_up);
-        assert_int_equal(a->schedule.has_window, b->schedule.has_window);
-        if (a->schedule.has_window) {
-                assert_int_equal(a->schedule.window_start_min, b->schedule.window_start_min);
-                assert_int_equal(a->schedule.window_end_min, b->schedule.window_end_min);
+        assert_int_equal(a->schedule.window.set, b->schedule.window.set);
+        if (a->schedule.window.set) {
+                assert_int_equal(a->schedule.window.start_min, b->schedule.window.start_min);
+                assert_int_equal(a->schedule.window.end_min, b->schedule.window.end_min);
         }
         assert_memory_equal(&a->guard, &b->guard, sizeof a->guard);
         assert_int_equal(a->n_profiles, b->n_profiles);

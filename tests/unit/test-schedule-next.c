@@ -52,9 +52,9 @@ static ScheduleRules windowed(int64_t interval_ns, int64_t jitter_ns, unsigned s
 {
         ScheduleRules rules = rules_of(interval_ns, jitter_ns);
 
-        rules.has_window = true;
-        rules.window_start_min = (uint16_t) start_min;
-        rules.window_end_min = (uint16_t) end_min;
+        rules.window.set = true;
+        rules.window.start_min = (uint16_t) start_min;
+        rules.window.end_min = (uint16_t) end_min;
         return rules;
 }
 
@@ -65,8 +65,8 @@ static bool face_in_window(const ScheduleRules *rules, int64_t ns)
         time_t seconds = ns / SECOND;
 
         assert_non_null(localtime_r(&seconds, &tm));
-        int length = (rules->window_end_min - rules->window_start_min + 1440) % 1440;
-        int since = (tm.tm_hour * 60 + tm.tm_min - rules->window_start_min + 1440) % 1440;
+        int length = (rules->window.end_min - rules->window.start_min + 1440) % 1440;
+        int since = (tm.tm_hour * 60 + tm.tm_min - rules->window.start_min + 1440) % 1440;
         return since < length;
 }
 
@@ -162,17 +162,17 @@ static void test_random(void **state)
                         .interval_ns = random_u64() >> (random() % 64),
                         .jitter_ns = random_u64() >> (random() % 64),
                         .catch_up = random() % 2,
-                        .has_window = random() % 4 == 0,
-                        .window_start_min = (uint16_t) (random() % 1440),
-                        .window_end_min = (uint16_t) (random() % 1440),
+                        .window.set = random() % 4 == 0,
+                        .window.start_min = (uint16_t) (random() % 1440),
+                        .window.end_min = (uint16_t) (random() % 1440),
                 };
                 int64_t now = (int64_t) (random_u64() >> (1 + random() % 40));
                 int64_t last =
                         (int64_t) (random_u64() >> (1 + random() % 40)) - (random() % 100 ? 0 : INT64_MAX);
                 uint64_t seed = random_u64();
 
-                if (rules.window_start_min == rules.window_end_min)
-                        rules.has_window = false;
+                if (rules.window.start_min == rules.window.end_min)
+                        rules.window.set = false;
                 int64_t next = schedule_next(&rules, last, now, seed);
                 assert_true(next == schedule_next(&rules, last, now, seed));
                 if (next == SCHEDULE_NEVER)
@@ -180,7 +180,7 @@ static void test_random(void **state)
                 assert_true(rules.interval_ns != 0);
                 assert_true(next - now >= (int64_t) (rules.interval_ns < 60 * NS_PER_S ? rules.interval_ns
                                                                                        : 60 * NS_PER_S));
-                if (rules.has_window)
+                if (rules.window.set)
                         assert_true(face_in_window(&rules, next));
         }
         (void) schedule_next(&(ScheduleRules){ .interval_ns = 1 }, INT64_MIN, INT64_MIN, 0);
@@ -230,7 +230,7 @@ static void test_window_by_example(void **state)
         assert_true(schedule_may_start(&rules, at("2026-11-30T02:59:59Z")));
         assert_false(schedule_may_start(&rules, at("2026-11-30T03:00:00Z")));
         assert_false(schedule_may_start(&rules, at("2026-11-30T20:59:59Z")));
-        rules.has_window = false;
+        rules.window.set = false;
         assert_true(schedule_may_start(&rules, at("2026-11-30T12:00:00Z")));
 }
 
@@ -315,13 +315,13 @@ static void test_years_of_trouble(void **state)
                 int64_t now = at("2026-01-01T00:00:00Z"), last = 0, waiting_since = now;
 
                 rules.catch_up = random() % 2;
-                if (rules.window_start_min == rules.window_end_min || random() % 4 == 0)
-                        rules.has_window = false;
+                if (rules.window.start_min == rules.window.end_min || random() % 4 == 0)
+                        rules.window.set = false;
                 for (int step = 0; step < 400; step++) {
                         uint64_t jitter_seed = schedule_seed("cache", (uint64_t) last);
                         int64_t next = schedule_next(&rules, last, now, jitter_seed);
 
-                        if (rules.has_window)
+                        if (rules.window.set)
                                 assert_true(face_in_window(&rules, next));
                         switch (random() % 12) {
                         case 0: /* asked again on the way: not put off, if the last run is not in the future
@@ -339,8 +339,8 @@ static void test_years_of_trouble(void **state)
                                                          " now %" PRId64 " then %" PRId64 ": %" PRId64
                                                          " put off to %" PRId64,
                                                          seed, step, rules.interval_ns / NS_PER_S,
-                                                         rules.jitter_ns / NS_PER_S, rules.has_window,
-                                                         rules.window_start_min, rules.window_end_min,
+                                                         rules.jitter_ns / NS_PER_S, rules.window.set,
+                                                         rules.window.start_min, rules.window.end_min,
                                                          rules.catch_up, last / SECOND, now / SECOND,
                                                          then / SECOND, next / SECOND, again / SECOND);
                                         now = then;
