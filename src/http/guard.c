@@ -24,7 +24,7 @@ int problem_set(Problem *problem, unsigned status, const char *code, const char 
         return -1;
 }
 
-static int framing_problem(Problem *problem, unsigned status, const char *code, const char *detail)
+int problem_set_closing(Problem *problem, unsigned status, const char *code, const char *detail)
 {
         (void) problem_set(problem, status, code, "%s", detail);
         problem->close = true;
@@ -35,23 +35,23 @@ int guard_framing(const RequestHead *head, Problem *problem)
 {
         uint64_t length = 0;
 
-        if (head->n_content_length > 1)
-                return framing_problem(problem, 400, "bad_framing", "more than one Content-Length");
-        if (head->n_transfer_encoding > 0 && head->n_content_length > 0)
-                return framing_problem(problem, 400, "bad_framing",
-                                       "both Content-Length and Transfer-Encoding");
-        if (head->n_transfer_encoding > 1)
-                return framing_problem(problem, 400, "bad_framing", "more than one Transfer-Encoding");
-        if (head->transfer_encoding && strcasecmp(head->transfer_encoding, "chunked") == 0)
-                return framing_problem(problem, 411, "length_required",
-                                       "send the body with a Content-Length, not in chunks");
-        if (head->transfer_encoding)
-                return framing_problem(problem, 501, "transfer_encoding_unknown",
-                                       "no Transfer-Encoding is understood here");
-        if (head->content_length && parse_u64(head->content_length, &length) < 0)
-                return framing_problem(problem, 400, "bad_framing", "Content-Length is not a number");
-        if (head->n_host > 1)
-                return framing_problem(problem, 400, "bad_host", "more than one Host");
+        if (head->content_length.n > 1)
+                return problem_set_closing(problem, 400, "bad_framing", "more than one Content-Length");
+        if (head->transfer_encoding.n > 0 && head->content_length.n > 0)
+                return problem_set_closing(problem, 400, "bad_framing",
+                                           "both Content-Length and Transfer-Encoding");
+        if (head->transfer_encoding.n > 1)
+                return problem_set_closing(problem, 400, "bad_framing", "more than one Transfer-Encoding");
+        if (head->transfer_encoding.value && strcasecmp(head->transfer_encoding.value, "chunked") == 0)
+                return problem_set_closing(problem, 411, "length_required",
+                                           "send the body with a Content-Length, not in chunks");
+        if (head->transfer_encoding.value)
+                return problem_set_closing(problem, 501, "transfer_encoding_unknown",
+                                           "no Transfer-Encoding is understood here");
+        if (head->content_length.value && parse_u64(head->content_length.value, &length) < 0)
+                return problem_set_closing(problem, 400, "bad_framing", "Content-Length is not a number");
+        if (head->host.n > 1)
+                return problem_set_closing(problem, 400, "bad_host", "more than one Host");
         return 0;
 }
 
@@ -133,9 +133,9 @@ int guard_host(const RequestHead *head, const HostRules *rules, const Address *l
 
         if (local->any.sa_family == AF_UNIX)
                 return 0;
-        if (head->n_host != 1 || !head->host || host_parse(head->host, name, sizeof name) < 0)
-                return framing_problem(problem, 400, "bad_host",
-                                       "exactly one Host is needed, a name or address");
+        if (head->host.n != 1 || !head->host.value || host_parse(head->host.value, name, sizeof name) < 0)
+                return problem_set_closing(problem, 400, "bad_host",
+                                           "exactly one Host is needed, a name or address");
         if (strcmp(name, "localhost") == 0 || literal_is_ours(name, rules, local) ||
             list_has(rules->allowed_hosts, name))
                 return 0;
@@ -156,20 +156,21 @@ int guard_path(const RequestHead *head, Problem *problem)
 
 int guard_origin(const RequestHead *head, Problem *problem)
 {
-        if (head->n_origin > 0) {
+        if (head->origin.n > 0) {
                 const char *authority = NULL;
 
-                if (head->origin && strncasecmp(head->origin, "http://", 7) == 0)
-                        authority = head->origin + 7;
-                else if (head->origin && strncasecmp(head->origin, "https://", 8) == 0)
-                        authority = head->origin + 8;
-                if (head->n_origin > 1 || !authority || !head->host || strcasecmp(authority, head->host) != 0)
+                if (head->origin.value && strncasecmp(head->origin.value, "http://", 7) == 0)
+                        authority = head->origin.value + 7;
+                else if (head->origin.value && strncasecmp(head->origin.value, "https://", 8) == 0)
+                        authority = head->origin.value + 8;
+                if (head->origin.n > 1 || !authority || !head->host.value ||
+                    strcasecmp(authority, head->host.value) != 0)
                         return problem_set(problem, 403, "foreign_origin",
                                            "a page of another site may not change anything here");
         }
         /* "same-site" is refused as well: every port of localhost is the same site. */
-        if (head->sec_fetch_site && strcmp(head->sec_fetch_site, "none") != 0 &&
-            strcmp(head->sec_fetch_site, "same-origin") != 0)
+        if (head->sec_fetch_site.value && strcmp(head->sec_fetch_site.value, "none") != 0 &&
+            strcmp(head->sec_fetch_site.value, "same-origin") != 0)
                 return problem_set(problem, 403, "foreign_origin",
                                    "a page of another site may not change anything here");
         return 0;
@@ -188,15 +189,15 @@ int guard_body(const RequestHead *head, bool takes_body, Problem *problem)
 {
         uint64_t length = 0;
 
-        if (!head->content_length || parse_u64(head->content_length, &length) < 0 || length == 0)
+        if (!head->content_length.value || parse_u64(head->content_length.value, &length) < 0 || length == 0)
                 return 0;
         if (!takes_body)
-                return framing_problem(problem, 400, "unexpected_body", "this request takes no body");
+                return problem_set_closing(problem, 400, "unexpected_body", "this request takes no body");
         if (length > GUARD_MAX_BODY)
-                return framing_problem(problem, 413, "body_too_large",
-                                       "the body may have at most 4096 bytes");
-        if (head->content_type && !type_is_json(head->content_type))
-                return framing_problem(problem, 415, "not_json",
-                                       "the body must be application/json; it may also be left out");
+                return problem_set_closing(problem, 413, "body_too_large",
+                                           "the body may have at most 4096 bytes");
+        if (head->content_type.value && !type_is_json(head->content_type.value))
+                return problem_set_closing(problem, 415, "not_json",
+                                           "the body must be application/json; it may also be left out");
         return 0;
 }

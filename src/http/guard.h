@@ -10,11 +10,16 @@
 
 #define GUARD_MAX_BODY 4096
 
-/* What the guard looks at. Texts are the first value of their header, NULL when there is none. */
+/* A header field: its first value (NULL: there is none) and how many there are. */
+typedef struct Field {
+        const char *value;
+        size_t n;
+} Field;
+
+/* What is looked at of a request. */
 typedef struct RequestHead {
         const char *path;
-        const char *host, *content_length, *transfer_encoding, *content_type, *origin, *sec_fetch_site;
-        size_t n_host, n_content_length, n_transfer_encoding, n_origin;
+        Field host, content_length, transfer_encoding, content_type, origin, sec_fetch_site;
 } RequestHead;
 
 /* Who may be named in Host. */

@@ -18,3 +18,6 @@ typedef struct Problem {
 /* Fills PROBLEM and returns -1, for `return problem_set(...)`. */
 int problem_set(Problem *problem, unsigned status, const char *code, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
+
+/* The same, and the connection ends with the answer. */
+int problem_set_closing(Problem *problem, unsigned status, const char *code, const char *detail);

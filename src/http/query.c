@@ -22,9 +22,11 @@ static int hex_digit(char c)
         return -1;
 }
 
-static int percent_decode(const char *text, char *out, size_t size)
+/* Decodes TEXT where it stands. "+" is itself, as in RFC 3986: a time may have one, and no value has a blank.
+ */
+static int percent_decode(char *text)
 {
-        size_t at = 0;
+        char *out = text;
 
         for (; *text; text++) {
                 char c = *text;
@@ -38,11 +40,11 @@ static int percent_decode(const char *text, char *out, size_t size)
                         text += 2;
                 }
                 /* No value of ours holds a control character, and a NUL would cut it. */
-                if ((unsigned char) c < 0x20 || at + 1 >= size)
+                if ((unsigned char) c < 0x20)
                         return -EINVAL;
-                out[at++] = c;
+                *out++ = c;
         }
-        out[at] = '\0';
+        *out = '\0';
         return 0;
 }
 
@@ -59,24 +61,49 @@ static int unknown_parameter(const char *const *known, Problem *problem)
         return problem_set(problem, 400, "unknown_parameter", "the parameters of this route are: %s", names);
 }
 
-int query_read(const char *const *known, const QueryPair *pairs, size_t n_pairs, Query *ret, Problem *problem)
+void query_set(Query *query, const char *text)
 {
-        memset(ret->values, 0, sizeof ret->values);
-        for (size_t p = 0; p < n_pairs; p++) {
-                size_t k = 0;
+        size_t length = text ? strlen(text) : 0;
 
-                while (known[k] && strcmp(known[k], pairs[p].key) != 0)
-                        k++;
-                if (!known[k])
-                        return unknown_parameter(known, problem);
-                if (ret->values[k])
-                        return problem_set(problem, 400, "duplicate_parameter", "\"%s\" is given twice",
-                                           known[k]);
-                if (!pairs[p].value || !*pairs[p].value ||
-                    percent_decode(pairs[p].value, ret->texts[k], sizeof ret->texts[k]) < 0)
-                        return problem_set(problem, 400, "bad_parameter", "\"%s\" has no valid value",
-                                           known[k]);
-                ret->values[k] = ret->texts[k];
+        query->too_long = length >= sizeof query->text;
+        if (query->too_long)
+                length = 0;
+        if (length > 0)
+                memcpy(query->text, text, length);
+        query->text[length] = '\0';
+}
+
+static int take_parameter(Query *query, const char *const *known, char *key, Problem *problem)
+{
+        char *value = strchr(key, '=');
+        size_t k = 0;
+
+        if (value)
+                *value++ = '\0';
+        while (known[k] && strcmp(known[k], key) != 0)
+                k++;
+        if (!known[k])
+                return unknown_parameter(known, problem);
+        if (query->values[k])
+                return problem_set(problem, 400, "duplicate_parameter", "\"%s\" is given twice", known[k]);
+        if (!value || !*value || percent_decode(value) < 0 || strlen(value) >= QUERY_VALUE_SIZE)
+                return problem_set(problem, 400, "bad_parameter", "\"%s\" has no valid value", known[k]);
+        query->values[k] = value;
+        return 0;
+}
+
+int query_read(Query *query, const char *const *known, Problem *problem)
+{
+        memset(query->values, 0, sizeof query->values);
+        if (query->too_long)
+                return problem_set(problem, 414, "query_too_long",
+                                   "the query string may have at most %zu bytes", sizeof query->text - 1);
+        for (char *key = query->text, *next = NULL; key && *key; key = next) {
+                next = strchr(key, '&');
+                if (next)
+                        *next++ = '\0';
+                if (take_parameter(query, known, key, problem) < 0)
+                        return -1;
         }
         return 0;
 }

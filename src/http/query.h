@@ -8,24 +8,22 @@
 
 #include "problem.h"
 
-#define QUERY_MAX 4
+#define QUERY_MAX 8
+#define QUERY_SIZE 1024 /* of the whole string as it came, its end included */
 #define QUERY_VALUE_SIZE 128
 
-/* One "key=value" as it came, still percent-encoded; value NULL: there was no "=". */
-typedef struct QueryPair {
-        const char *key, *value;
-} QueryPair;
-
-/* Values in the order of the known names; NULL: not given. */
 typedef struct Query {
-        const char *values[QUERY_MAX];
-        char texts[QUERY_MAX][QUERY_VALUE_SIZE];
+        const char *values[QUERY_MAX]; /* in the order of the known names, decoded; NULL: not given */
+        char text[QUERY_SIZE];         /* as it came, what follows "?"; values point into it */
+        bool too_long;
 } Query;
 
-/* Reads PAIRS; KNOWN ends with NULL and has at most QUERY_MAX names. 0, or -1 with PROBLEM filled in. RET
- * must stay where it is: values point into it. */
-int query_read(const char *const *known, const QueryPair *pairs, size_t n_pairs, Query *ret,
-               Problem *problem);
+/* Takes TEXT as it came (NULL: none); a longer one than QUERY_SIZE is for query_read() to refuse. */
+void query_set(Query *query, const char *text);
+
+/* Reads it; KNOWN ends with NULL and has at most QUERY_MAX names. 0, or -1 with PROBLEM filled in. QUERY must
+ * stay where it is. */
+int query_read(Query *query, const char *const *known, Problem *problem);
 
 /* A whole number in MIN..MAX; TEXT NULL gives FALLBACK. */
 int query_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t fallback,

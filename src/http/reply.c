@@ -12,8 +12,8 @@
 #define TYPE_JSON "application/json"
 #define TYPE_PROBLEM "application/problem+json"
 
-const unsigned http_statuses[N_STATUSES] = { 200, 202, 204, 304, 400, 401, 403, 404, 405,
-                                             409, 411, 413, 415, 429, 500, 501, 503, 0 };
+const unsigned http_statuses[N_STATUSES] = { 200, 202, 204, 304, 400, 401, 403, 404, 405, 409,
+                                             411, 413, 414, 415, 429, 500, 501, 503, 0 };
 const char *const http_methods[_METHOD_MAX] = {
         [METHOD_GET] = "GET",       [METHOD_HEAD] = "HEAD",       [METHOD_POST] = "POST",
         [METHOD_DELETE] = "DELETE", [METHOD_OPTIONS] = "OPTIONS", [METHOD_OTHER] = "other",
@@ -98,6 +98,8 @@ static const char *title(unsigned status)
                 return "Length Required";
         case 413:
                 return "Content Too Large";
+        case 414:
+                return "URI Too Long";
         case 415:
                 return "Unsupported Media Type";
         case 429:

@@ -6,60 +6,11 @@
 #include "routes.h"
 #include "server.h"
 
-#include "tierprobe/cleanup.h"
-
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* ---- taking in ---- */
-
-static enum MHD_Result take_header(void *userdata, enum MHD_ValueKind kind, const char *name,
-                                   const char *value)
-{
-        RequestHead *head = userdata;
-        const struct {
-                const char *name;
-                const char **first;
-                size_t *n;
-        } wanted[] = {
-                { MHD_HTTP_HEADER_HOST, &head->host, &head->n_host },
-                { MHD_HTTP_HEADER_CONTENT_LENGTH, &head->content_length, &head->n_content_length },
-                { MHD_HTTP_HEADER_TRANSFER_ENCODING, &head->transfer_encoding, &head->n_transfer_encoding },
-                { MHD_HTTP_HEADER_ORIGIN, &head->origin, &head->n_origin },
-                { MHD_HTTP_HEADER_CONTENT_TYPE, &head->content_type, NULL },
-                { "Sec-Fetch-Site", &head->sec_fetch_site, NULL },
-        };
-
-        (void) kind;
-        for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
-                if (strcasecmp(name, wanted[i].name) == 0) {
-                        if (!*wanted[i].first)
-                                *wanted[i].first = value ? value : "";
-                        if (wanted[i].n)
-                                (*wanted[i].n)++;
-                }
-        return MHD_YES;
-}
-
-typedef struct Pairs {
-        QueryPair items[2 * QUERY_MAX];
-        size_t n;
-} Pairs;
-
-static enum MHD_Result take_argument(void *userdata, enum MHD_ValueKind kind, const char *key,
-                                     const char *value)
-{
-        Pairs *pairs = userdata;
-
-        (void) kind;
-        /* More than every known name twice cannot be valid; the first ones tell why. */
-        if (pairs->n == ELEMENTSOF(pairs->items))
-                return MHD_NO;
-        pairs->items[pairs->n++] = (QueryPair){ .key = key ? key : "", .value = value };
-        return MHD_YES;
-}
 
 static Method method_from_text(const char *text)
 {
@@ -102,8 +53,6 @@ static int check_change(const Request *request, Problem *problem)
 
 static int check_route(Request *request, Problem *problem)
 {
-        Pairs pairs = { .n = 0 };
-
         request->route = route_find(request->head.path, request->method, &request->rest, request->allow);
         if (!request->route && *request->allow) {
                 (void) problem_set(problem, 405, "method_not_allowed", "this path takes: %s", request->allow);
@@ -116,8 +65,7 @@ static int check_route(Request *request, Problem *problem)
                 return -1;
         if (guard_body(&request->head, request->route->takes_body, problem) < 0)
                 return -1;
-        (void) MHD_get_connection_values(request->mhd, MHD_GET_ARGUMENT_KIND, take_argument, &pairs);
-        return query_read(request->route->parameters, pairs.items, pairs.n, &request->query, problem);
+        return query_read(&request->query, request->route->parameters, problem);
 }
 
 /* What may be asked of this path, or of the server as a whole ("*"). */
@@ -136,7 +84,8 @@ static int check_options(Request *request, Problem *problem)
 
 static int check(Request *request, Problem *problem)
 {
-        if (check_head(request, problem) < 0)
+        if (head_read(request->mhd, &request->line, &request->head, problem) < 0 ||
+            check_head(request, problem) < 0)
                 return -1;
         if (request->method == METHOD_OPTIONS)
                 return check_options(request, problem);
@@ -149,9 +98,8 @@ static int check(Request *request, Problem *problem)
  * the connection afterwards: right for a body that is not wanted, a waste for a request that is complete. */
 static enum MHD_Result begin(Request *request)
 {
-        (void) MHD_get_connection_values(request->mhd, MHD_HEADER_KIND, take_header, &request->head);
         request->refused = check(request, &request->problem) < 0;
-        if (request->refused && (request->problem.close || request->head.content_length))
+        if (request->refused && (request->problem.close || request->head.content_length.n > 0))
                 return reply_problem(request, &request->problem);
         return MHD_YES;
 }
@@ -182,27 +130,45 @@ static enum MHD_Result take_body(Request *request, const char *data, size_t size
         return MHD_YES;
 }
 
+/* TARGET points into the library's buffer, which it is about to take apart. It would keep each parameter of
+ * the query in a record of its own and, when they use up the connection's memory, go on as if nothing had
+ * happened and wait: so the query is cut off here and read by us. */
+void *request_new(void *userdata, const char *target, struct MHD_Connection *mhd)
+{
+        const Listener *listener = userdata;
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        Request *request = calloc(1, sizeof *request);
+
+        if (!request || !info || !info->socket_context) {
+                free(request);
+                return NULL;
+        }
+        request->server = listener->server;
+        request->connection = info->socket_context;
+        request->mhd = mhd;
+        request_line_set_target(&request->line, target ? target : "");
+        char *query = strchr(request->line.target, '?');
+        if (query) {
+                query_set(&request->query, ++query);
+                *query = '\0';
+        }
+        return request;
+}
+
 enum MHD_Result request_handle(void *userdata, struct MHD_Connection *mhd, const char *url,
                                const char *method, const char *version, const char *upload_data,
                                size_t *upload_data_size, void **context)
 {
-        Listener *listener = userdata;
         Request *request = *context;
 
-        (void) version;
-        if (!request) {
-                const union MHD_ConnectionInfo *info =
-                        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-                if (!info || !info->socket_context)
-                        return MHD_NO;
-                request = calloc(1, sizeof *request);
-                if (!request)
-                        return MHD_NO;
-                *context = request; /* freed by request_completed() */
-                request->server = listener->server;
-                request->connection = info->socket_context;
-                request->mhd = mhd;
+        (void) userdata;
+        (void) mhd;
+        if (!request) /* out of memory */
+                return MHD_NO;
+        if (!request->head.path) {
+                request->line.method = method;
+                request->line.version = version;
                 request->head.path = url;
                 request->method = method_from_text(method);
                 return begin(request);

@@ -131,8 +131,9 @@ static int listener_start_daemon(Listener *listener, int fd)
         listener->daemon = MHD_start_daemon(
                 MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, request_handle, listener,
                 MHD_OPTION_EXTERNAL_LOGGER, on_log, listener, /* first: options may already log */
-                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
-                on_unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
+                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, library_is_lenient() ? 0 : 1,
+                MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, request_new,
+                listener, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
                 MHD_OPTION_NOTIFY_COMPLETED, request_completed, listener, MHD_OPTION_CONNECTION_LIMIT,
                 (unsigned) CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned) CONNECTIONS_PER_IP,
                 MHD_OPTION_CONNECTION_TIMEOUT, server->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

@@ -9,6 +9,7 @@
 
 #include "address.h"
 #include "guard.h"
+#include "head.h"
 #include "query.h"
 #include "tierprobe/http.h"
 
@@ -24,7 +25,7 @@ typedef enum Method {
 
 /* Every status a reply of ours can have; libmicrohttpd's own answers to what it cannot parse are not counted.
  */
-#define N_STATUSES 18
+#define N_STATUSES 19
 extern const unsigned http_statuses[N_STATUSES];
 extern const char *const http_methods[_METHOD_MAX];
 
@@ -68,7 +69,8 @@ typedef struct Request {
         HttpServer *server;
         Connection *connection;
         struct MHD_Connection *mhd;
-        RequestHead head;
+        RequestLine line;
+        RequestHead head; /* without a path until the headers are there */
         Method method;
         const char *rest; /* what follows the route's prefix in the path */
         Query query;
@@ -93,7 +95,8 @@ void connection_who(const Connection *connection, char buf[WHO_SIZE]);
 /* Long replies (streamed, or read slowly by the client) may take this long. */
 #define REPLY_TIMEOUT_NS (UINT64_C(300) * 1000000000)
 
-/* request.c: the access handler and what follows a request. */
+/* request.c: for MHD_OPTION_URI_LOG_CALLBACK, the access handler and what follows a request. */
+void *request_new(void *userdata, const char *target, struct MHD_Connection *mhd);
 enum MHD_Result request_handle(void *userdata, struct MHD_Connection *mhd, const char *url,
                                const char *method, const char *version, const char *upload_data,
                                size_t *upload_data_size, void **context);

@@ -107,26 +107,18 @@ static void test_framing(void **state)
 {
         (void) state;
         assert_int_equal(framing((RequestHead){ 0 }), 0);
-        assert_int_equal(framing((RequestHead){ .n_host = 1, .n_content_length = 1, .content_length = "3" }),
-                         0);
-        assert_int_equal(framing((RequestHead){ .n_content_length = 2, .content_length = "3" }), 400);
-        assert_int_equal(framing((RequestHead){ .n_content_length = 1, .content_length = "+3" }), 400);
-        assert_int_equal(framing((RequestHead){ .n_content_length = 1, .content_length = "" }), 400);
-        assert_int_equal(framing((RequestHead){ .n_content_length = 1,
-                                                .content_length = "3",
-                                                .n_transfer_encoding = 1,
-                                                .transfer_encoding = "chunked" }),
-                         400);
-        assert_int_equal(framing((RequestHead){ .n_transfer_encoding = 1, .transfer_encoding = "chunked" }),
-                         411);
-        assert_int_equal(framing((RequestHead){ .n_transfer_encoding = 1, .transfer_encoding = "Chunked" }),
-                         411);
+        assert_int_equal(framing((RequestHead){ .host = { NULL, 1 }, .content_length = { "3", 1 } }), 0);
+        assert_int_equal(framing((RequestHead){ .content_length = { "3", 2 } }), 400);
+        assert_int_equal(framing((RequestHead){ .content_length = { "+3", 1 } }), 400);
+        assert_int_equal(framing((RequestHead){ .content_length = { "", 1 } }), 400);
         assert_int_equal(
-                framing((RequestHead){ .n_transfer_encoding = 1, .transfer_encoding = "gzip, chunked" }),
-                501);
-        assert_int_equal(framing((RequestHead){ .n_transfer_encoding = 2, .transfer_encoding = "chunked" }),
-                         400);
-        assert_int_equal(framing((RequestHead){ .n_host = 2, .host = "localhost" }), 400);
+                framing((RequestHead){ .content_length = { "3", 1 }, .transfer_encoding = { "chunked", 1 } }),
+                400);
+        assert_int_equal(framing((RequestHead){ .transfer_encoding = { "chunked", 1 } }), 411);
+        assert_int_equal(framing((RequestHead){ .transfer_encoding = { "Chunked", 1 } }), 411);
+        assert_int_equal(framing((RequestHead){ .transfer_encoding = { "gzip, chunked", 1 } }), 501);
+        assert_int_equal(framing((RequestHead){ .transfer_encoding = { "chunked", 2 } }), 400);
+        assert_int_equal(framing((RequestHead){ .host = { "localhost", 2 } }), 400);
 }
 
 static void test_host(void **state)
@@ -179,7 +171,7 @@ static void test_host(void **state)
         assert_int_equal(address_parse("192.168.7.7:7621", &local), 0);
         assert_int_equal(address_parse("unix:/x", &unix_local), 0);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                RequestHead head = { .n_host = 1, .host = cases[i].host };
+                RequestHead head = { .host = { cases[i].host, 1 } };
 
                 problem.status = 0;
                 int r = guard_host(&head, &rules, &local, &problem);
@@ -187,19 +179,17 @@ static void test_host(void **state)
                         fail_msg("Host \"%s\": %u", cases[i].host, problem.status);
                 assert_int_equal(guard_host(&head, &rules, &unix_local, &problem), 0);
         }
-        assert_int_equal(guard_host(&(RequestHead){ .n_host = 0 }, &rules, &local, &problem), -1);
+        assert_int_equal(guard_host(&(RequestHead){ .path = NULL }, &rules, &local, &problem), -1);
         assert_int_equal(problem.status, 400);
         rules.allowed_hosts = NULL;
-        assert_int_equal(
-                guard_host(&(RequestHead){ .n_host = 1, .host = "db2-node1" }, &rules, &local, &problem), -1);
+        assert_int_equal(guard_host(&(RequestHead){ .host = { "db2-node1", 1 } }, &rules, &local, &problem),
+                         -1);
         assert_int_equal(problem.status, 403);
 }
 
 static unsigned origin(const char *text, size_t n, const char *host, const char *site)
 {
-        RequestHead head = {
-                .origin = text, .n_origin = n, .n_host = 1, .host = host, .sec_fetch_site = site
-        };
+        RequestHead head = { .origin = { text, n }, .host = { host, 1 }, .sec_fetch_site.value = site };
         Problem problem = { 0 };
 
         return guard_origin(&head, &problem) == 0 ? 0 : problem.status;
@@ -226,9 +216,7 @@ static void test_origin(void **state)
 
 static unsigned body(const char *length, const char *type, bool takes)
 {
-        RequestHead head = { .content_length = length,
-                             .n_content_length = length != NULL,
-                             .content_type = type };
+        RequestHead head = { .content_length = { length, length != NULL }, .content_type.value = type };
         Problem problem = { 0 };
 
         return guard_body(&head, takes, &problem) == 0 ? 0 : problem.status;
@@ -252,41 +240,53 @@ static void test_body(void **state)
 
 /* ---- query ---- */
 
-static unsigned query(const QueryPair *pairs, size_t n, Query *ret)
+static unsigned query(const char *text, Query *ret)
 {
         static const char *const known[] = { "target", "limit", NULL };
         Problem problem = { 0 };
 
-        return query_read(known, pairs, n, ret, &problem) == 0 ? 0 : problem.status;
+        query_set(ret, text);
+        return query_read(ret, known, &problem) == 0 ? 0 : problem.status;
 }
 
 static void test_query(void **state)
 {
+        static const char *const bad[] = {
+                "taget=x",       "=x",          "%6cimit=5", "limit",      "limit=",     "limit=5&limit=5",
+                "limit=5&limit", "target=%",    "target=%4", "target=%zz", "target=%00", "target=%0a",
+                "target=a%00b",  "target=\x01", "&",         "&limit=5",   "limit=5&&",  "?",
+                "Limit=5",       "limit=5&x=1", "limit =5",
+        };
+        char longest[QUERY_VALUE_SIZE + 8] = "target=";
+        _cleanup_free_ char *parameters = calloc(1, 16000);
         Query values;
-        char longest[QUERY_VALUE_SIZE + 1];
 
         (void) state;
-        assert_int_equal(query(NULL, 0, &values), 0);
+        assert_int_equal(query(NULL, &values), 0);
         assert_null(values.values[0]);
-        assert_int_equal(query((QueryPair[]){ { "limit", "5" }, { "target", "c%61che%2D1" } }, 2, &values),
-                         0);
+        assert_int_equal(query("", &values), 0);
+        assert_int_equal(query("limit=5&target=c%61che%2D1", &values), 0);
         assert_string_equal(values.values[0], "cache-1");
         assert_string_equal(values.values[1], "5");
-        assert_int_equal(query((QueryPair[]){ { "limit", "5" }, { "limit", "5" } }, 2, &values), 400);
-        assert_int_equal(query((QueryPair[]){ { "taget", "x" } }, 1, &values), 400);
-        assert_int_equal(query((QueryPair[]){ { "", "x" } }, 1, &values), 400);
-        assert_int_equal(query((QueryPair[]){ { "%6cimit", "5" } }, 1, &values), 400);
-        assert_int_equal(query((QueryPair[]){ { "limit", NULL } }, 1, &values), 400);
-        assert_int_equal(query((QueryPair[]){ { "limit", "" } }, 1, &values), 400);
-        static const char *const bad[] = { "%", "%4", "%zz", "%00", "a%00b", "%0a", "\x01" };
+        assert_int_equal(query("target=a+b=c", &values), 0);
+        assert_string_equal(values.values[0], "a+b=c");
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-                assert_int_equal(query((QueryPair[]){ { "target", bad[i] } }, 1, &values), 400);
-        memset(longest, 'x', sizeof longest);
-        longest[QUERY_VALUE_SIZE] = '\0';
-        assert_int_equal(query((QueryPair[]){ { "target", longest } }, 1, &values), 400);
-        longest[QUERY_VALUE_SIZE - 1] = '\0';
-        assert_int_equal(query((QueryPair[]){ { "target", longest } }, 1, &values), 0);
-        assert_string_equal(values.values[0], longest);
+                if (query(bad[i], &values) != 400)
+                        fail_msg("accepted: %s", bad[i]);
+
+        memset(longest + 7, 'x', QUERY_VALUE_SIZE);
+        longest[7 + QUERY_VALUE_SIZE] = '\0';
+        assert_int_equal(query(longest, &values), 400);
+        longest[7 + QUERY_VALUE_SIZE - 1] = '\0';
+        assert_int_equal(query(longest, &values), 0);
+        assert_string_equal(values.values[0], longest + 7);
+
+        assert_non_null(parameters);
+        for (int i = 0; i < 1000; i++)
+                (void) strcat(parameters, "limit=5&");
+        assert_int_equal(query(parameters, &values), 414);
+        parameters[QUERY_SIZE - 1] = '\0';
+        assert_int_equal(query(parameters, &values), 400);
 }
 
 /* Any bytes: every encoded text comes out as it was, every other gives 400 and no crash. */
@@ -295,13 +295,13 @@ static void test_query_random(void **state)
         (void) state;
         srandom(20261130);
         for (int i = 0; i < 20000; i++) {
-                char plain[30], encoded[sizeof plain * 3 + 1], raw[24];
-                size_t length = 1 + (size_t) random() % (sizeof plain - 1), at = 0;
+                char plain[30], encoded[sizeof plain * 3 + 8] = "target=", raw[32];
+                size_t length = 1 + (size_t) random() % (sizeof plain - 1), at = strlen(encoded);
                 Query values;
 
                 for (size_t c = 0; c < length; c++) {
                         plain[c] = (char) (0x20 + random() % 0xe0);
-                        if (random() % 2 || plain[c] == '%')
+                        if (random() % 2 || plain[c] == '%' || plain[c] == '&')
                                 at += (size_t) snprintf(encoded + at, 4, random() % 2 ? "%%%02x" : "%%%02X",
                                                         (unsigned char) plain[c]);
                         else
@@ -309,15 +309,40 @@ static void test_query_random(void **state)
                         encoded[at] = '\0';
                 }
                 plain[length] = '\0';
-                assert_int_equal(query((QueryPair[]){ { "target", encoded } }, 1, &values), 0);
+                assert_int_equal(query(encoded, &values), 0);
                 assert_string_equal(values.values[0], plain);
 
-                for (size_t c = 0; c < sizeof raw - 1; c++)
-                        raw[c] = "%0aF12x\x01\xff"[random() % 9];
+                (void) strcpy(raw, random() % 2 ? "target=" : "limit=1&");
+                for (size_t c = strlen(raw); c < sizeof raw - 1; c++)
+                        raw[c] = "%0aF12x\x01\xff&=tl"[random() % 13];
                 raw[sizeof raw - 1] = '\0';
-                unsigned status = query((QueryPair[]){ { "target", raw } }, 1, &values);
+                unsigned status = query(raw, &values);
                 assert_true(status == 0 || status == 400);
         }
+}
+
+static void test_field(void **state)
+{
+        static const char every[] = "!#$%&'*+-.^_`|~09AZaz";
+        static const struct {
+                const char *name, *value;
+                bool valid;
+        } cases[] = {
+                { every, "", true },        { "Host", "\ta \xff~", true }, { "", "x", false },
+                { "Host ", "x", false },    { "Host\t", "x", false },      { " Host", "x", false },
+                { "Ho st", "x", false },    { "Host\x01", "x", false },    { "H\xc3\xb6st", "x", false },
+                { "Host\x7f", "x", false }, { "Host", "a\rb", false },     { "Host", "\x01", false },
+                { "Host", "a\x7f", false }, { "Host", "a\nb", false },     { "Ho(st", "x", false },
+                { "Host/", "x", false },    { "\"Host\"", "x", false },
+        };
+
+        (void) state;
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                if (field_is_valid(cases[i].name, strlen(cases[i].name), cases[i].value,
+                                   strlen(cases[i].value)) != cases[i].valid)
+                        fail_msg("%zu: %s", i, cases[i].name);
+        assert_false(field_is_valid("Ho\0st", 5, "x", 1));
+        assert_false(field_is_valid("Host", 4, "a\0b", 3));
 }
 
 static void test_number(void **state)
@@ -376,7 +401,8 @@ int main(void)
                 cmocka_unit_test(test_framing), cmocka_unit_test(test_host),
                 cmocka_unit_test(test_origin),  cmocka_unit_test(test_body),
                 cmocka_unit_test(test_query),   cmocka_unit_test(test_query_random),
-                cmocka_unit_test(test_number),  cmocka_unit_test(test_routes),
+                cmocka_unit_test(test_number),  cmocka_unit_test(test_field),
+                cmocka_unit_test(test_routes),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
