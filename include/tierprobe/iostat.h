@@ -42,6 +42,24 @@ typedef struct DiskstatsRow {
  * of kernels before 2.6.25) and the 2.4 layout are -EINVAL too, as sysstat skips them with -x. */
 int diskstats_parse_line(const char *line, size_t size, DiskstatsRow *ret);
 
+/* The text of a diskstats that is still to be gone through; not terminated. */
+typedef struct Diskstats {
+        const char *text;
+        size_t size;
+} Diskstats;
+
+/* Takes the next row of REST, passing over lines that are none, as sysstat does. False at the end. */
+bool diskstats_next(Diskstats *rest, DiskstatsRow *ret);
+
+/* Reads PROCFS/diskstats whole. TEXT is the caller's, free(). Returns 0, the error of reading (-EFBIG above
+ * 16 MiB, which is the rows of 80000 devices) or -ENOMEM. */
+int diskstats_read(const char *procfs, char **ret_text, size_t *ret_size);
+
+/* A device's name with a slash in diskstats has "!" in its place in /sys ("cciss/c0d0", "cciss!c0d0"). Both
+ * change NAME in place. */
+void name_to_diskstats(char *name);
+void name_to_sysfs(char *name);
+
 /* ---- snapshots: a row and when it was read ---- */
 
 /* Why two snapshots make no interval. The names are API (JSON, metrics). */

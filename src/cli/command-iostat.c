@@ -171,8 +171,14 @@ static int pick_devices(const Arguments *arguments, SnapshotTable *table)
         SnapshotTable picked = { 0 };
 
         for (size_t i = 0; i < arguments->n_devices; i++) {
-                const char *name = arguments->devices[i];
-                name = strncmp(name, "/dev/", 5) == 0 ? name + 5 : name;
+                const char *bare = arguments->devices[i];
+                char name[DEVICE_NAME_SIZE];
+
+                bare = strncmp(bare, "/dev/", 5) == 0 ? bare + 5 : bare;
+                if (strlen(bare) >= sizeof name)
+                        continue;
+                (void) snprintf(name, sizeof name, "%s", bare);
+                name_to_diskstats(name);
                 const NamedSnapshot *row = snapshot_table_find(table, name, 0);
                 if (!row)
                         continue;

@@ -171,9 +171,7 @@ int live_devices_read(LiveDevices *devices, SnapshotTable *table)
                 if (devices->all && snapshot.gap == GAP_ABSENT)
                         continue; /* it went away since it was listed */
                 (void) snprintf(shown, sizeof shown, "%s", devices->items[i].name);
-                for (char *p = shown; *p; p++)
-                        if (*p == '!')
-                                *p = '/';
+                name_to_diskstats(shown);
                 int r = snapshot_table_add(table, shown, &snapshot);
                 if (r < 0)
                         return r;

@@ -108,13 +108,12 @@ int live_resolve(const char *procfs, const char *sysfs, const char *argument, ch
                 }
         }
 
-        /* A kernel name: "sda", "cciss/c0d0", or of a node that is not in this container's /dev. */
+        /* A kernel name: "sda", "cciss/c0d0", "cciss!c0d0", or of a node that is not in this container's
+         * /dev. */
         const char *bare = strncmp(argument, "/dev/", 5) == 0 ? argument + 5 : argument;
         if (strlen(bare) < sizeof name) {
                 (void) snprintf(name, sizeof name, "%s", bare);
-                for (char *p = name; *p; p++)
-                        if (*p == '/')
-                                *p = '!';
+                name_to_sysfs(name);
                 if (has_row(procfs, sysfs, name))
                         return append_name(names, n, name);
         }

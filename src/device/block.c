@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define DISKSTATS_MAX (UINT32_C(8) << 20)
 #define PATH_SIZE 512
 #define NAMES_MAX 100000
 
@@ -45,21 +44,17 @@ static int set_name(BlockId *id, const char *name)
         for (size_t i = 0; i < length; i++)
                 if (name[i] <= ' ' || name[i] > '~')
                         return -ENOENT;
-        for (size_t i = 0; i <= length; i++)
-                id->name[i] = (char) (name[i] == '/' ? '!' : name[i]);
+        memcpy(id->name, name, length + 1);
+        name_to_sysfs(id->name);
         return 0;
 }
 
 /* ---- /proc/diskstats ---- */
 
-static int diskstats_read(Blocks *blocks)
+static int load_diskstats(Blocks *blocks)
 {
         if (!blocks->diskstats_read) {
-                _cleanup_free_ char *path = path_format("%s/diskstats", blocks->procfs);
-                if (!path)
-                        return -ENOMEM;
-                int r = read_file_at(AT_FDCWD, path, DISKSTATS_MAX, &blocks->diskstats,
-                                     &blocks->diskstats_size);
+                int r = diskstats_read(blocks->procfs, &blocks->diskstats, &blocks->diskstats_size);
                 if (r == -ENOMEM)
                         return r;
                 blocks->diskstats_read = true; /* unreadable is empty */
@@ -67,25 +62,23 @@ static int diskstats_read(Blocks *blocks)
         return 0;
 }
 
-/* Calls TAKES for each row until it says true; then RET is that row and the result its statistics. */
-static const char *diskstats_find(const Blocks *blocks, bool (*takes)(const BlockId *row, const void *data),
-                                  const void *data, BlockId *ret)
+/* The first row for which TAKES says true; RET_COUNTERS may be NULL. */
+static bool diskstats_find(const Blocks *blocks, bool (*takes)(const BlockId *id, const void *data),
+                           const void *data, BlockId *ret, Counters *ret_counters)
 {
-        const char *end = blocks->diskstats + blocks->diskstats_size;
+        Diskstats rest = { .text = blocks->diskstats, .size = blocks->diskstats_size };
+        DiskstatsRow row;
 
-        for (const char *line = blocks->diskstats; line && line < end;) {
-                const char *newline = memchr(line, '\n', (size_t) (end - line));
-                char name[DEVICE_NAME_SIZE];
-                BlockId row = {};
-                int used = 0;
-                if (sscanf(line, "%9u %9u %63s%n", &row.major, &row.minor, name, &used) == 3 &&
-                    (!newline || line + used <= newline) && set_name(&row, name) == 0 && takes(&row, data)) {
-                        *ret = row;
-                        return line + used;
-                }
-                line = newline ? newline + 1 : end;
+        while (diskstats_next(&rest, &row)) {
+                BlockId id = { .major = row.major, .minor = row.minor };
+                if (set_name(&id, row.name) < 0 || !takes(&id, data))
+                        continue;
+                *ret = id;
+                if (ret_counters)
+                        *ret_counters = row.counters;
+                return true;
         }
-        return NULL;
+        return false;
 }
 
 static bool row_has_number(const BlockId *row, const void *data)
@@ -122,13 +115,11 @@ static bool row_is_disk_of(const BlockId *row, const void *data)
         return names_partition(row->name, partition->name);
 }
 
-const char *blocks_row(Blocks *blocks, const BlockId *id)
+bool blocks_row(Blocks *blocks, const BlockId *id, Counters *ret)
 {
         BlockId row;
 
-        if (diskstats_read(blocks) < 0)
-                return NULL;
-        return diskstats_find(blocks, row_has_name, id, &row);
+        return load_diskstats(blocks) == 0 && diskstats_find(blocks, row_has_name, id, &row, ret);
 }
 
 /* ---- /sys ---- */
@@ -250,8 +241,8 @@ int blocks_find_number(Blocks *blocks, uint32_t major, uint32_t minor, BlockId *
                         r = scan_for_number(blocks, &id);
         }
         if (r == -ENOENT) {
-                r = diskstats_read(blocks);
-                if (r == 0 && !diskstats_find(blocks, row_has_number, &id, &id))
+                r = load_diskstats(blocks);
+                if (r == 0 && !diskstats_find(blocks, row_has_number, &id, &id, NULL))
                         r = -ENOENT;
         }
         if (r == 0)
@@ -270,10 +261,10 @@ int blocks_find_name(Blocks *blocks, const char *name, BlockId *ret)
         if (fd >= 0)
                 (void) read_number(fd, "dev", &id.major, &id.minor);
         else {
-                r = diskstats_read(blocks);
+                r = load_diskstats(blocks);
                 if (r < 0)
                         return r;
-                if (!diskstats_find(blocks, row_has_name, &id, &id))
+                if (!diskstats_find(blocks, row_has_name, &id, &id, NULL))
                         return -ENOENT;
         }
         *ret = id;
@@ -286,8 +277,8 @@ int blocks_find_disk(Blocks *blocks, const BlockId *id, BlockId *ret)
 
         _cleanup_close_ int fd = blocks_open_directory(blocks, id);
         if (fd < 0) {
-                int r = diskstats_read(blocks);
-                return r < 0 ? r : diskstats_find(blocks, row_is_disk_of, id, ret) ? 0 : -ENOENT;
+                int r = load_diskstats(blocks);
+                return r < 0 ? r : diskstats_find(blocks, row_is_disk_of, id, ret, NULL) ? 0 : -ENOENT;
         }
         if (faccessat(fd, "partition", F_OK, 0) < 0)
                 return -ENOENT;

@@ -52,8 +52,8 @@ void names_done(Names *names);
  * 100000. A directory that cannot be read has none. Returns 0 or -ENOMEM; the caller's, names_done(). */
 int names_read(int dir_fd, const char *path, bool (*filter)(const char *name), Names *ret);
 
-/* The statistics of ID in diskstats, from after its name to the end of the text; NULL when there are none. */
-const char *blocks_row(Blocks *blocks, const BlockId *id);
+/* The counters of ID in diskstats; false when there are none. */
+bool blocks_row(Blocks *blocks, const BlockId *id, Counters *ret);
 
 /* Everything about ID: the node (without its place in the stack) and its row. */
 void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, RowFacts *ret_facts);

@@ -167,28 +167,11 @@ static void read_queue(int fd, DeviceNode *node)
 
 /* ---- the row ---- */
 
-enum { ROW_R_IOS = 0, ROW_R_MS = 3, ROW_W_IOS = 4, ROW_W_MS = 7, ROW_IO_MS = 9, ROW_QUEUE_MS = 10 };
-
-/* Reads the numbers of one row; only whether they are zero matters here, iostat's part reads their values. */
-static void read_row(const char *text, RowFacts *facts)
+static void judge_row(const Counters *c, RowFacts *facts)
 {
-        bool set[11] = {};
-        size_t n = 0;
-
-        for (const char *p = text; n < ELEMENTSOF(set); n++) {
-                p += strspn(p, " \t");
-                if (*p == '-') /* in flight only */
-                        p++;
-                size_t digits = strspn(p, "0123456789");
-                if (digits == 0)
-                        return;
-                set[n] = strspn(p, "0") < digits;
-                p += digits;
-        }
         facts->read = true;
-        facts->moved = set[ROW_R_IOS] || set[ROW_W_IOS];
-        facts->untimed =
-                set[ROW_W_IOS] && !set[ROW_R_MS] && !set[ROW_W_MS] && !set[ROW_IO_MS] && !set[ROW_QUEUE_MS];
+        facts->moved = c->r_ios != 0 || c->w_ios != 0;
+        facts->untimed = c->w_ios != 0 && c->r_ms == 0 && c->w_ms == 0 && c->io_ms == 0 && c->queue_ms == 0;
 }
 
 void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, RowFacts *ret_facts)
@@ -208,6 +191,7 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
                 .physical_block_size = -1,
         };
         RowFacts facts = {};
+        Counters counters;
         BlockId disk;
         char row[512];
 
@@ -229,13 +213,13 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
                                           : 0;
                 node.diskseq = sequence > 0 ? (uint64_t) sequence : 0;
                 node.read_only = read_flag(fd, "ro");
-                if (read_attribute_at(fd, "stat", row, sizeof row) >= 0)
-                        read_row(row, &facts);
+                ssize_t n = read_attribute_at(fd, "stat", row, sizeof row);
+                if (n >= 0 && counters_parse(row, (size_t) n, &counters) == 0)
+                        judge_row(&counters, &facts);
         } else {
-                const char *text = blocks_row(blocks, id);
                 partition = blocks_find_disk(blocks, id, &disk) == 0;
-                if (text)
-                        read_row(text, &facts);
+                if (blocks_row(blocks, id, &counters))
+                        judge_row(&counters, &facts);
         }
         node.kind = kind_of(fd, partition, &node);
         if (node.kind == DEVICE_ZRAM) /* it counts whatever this says, and says 0 by default */

@@ -386,9 +386,7 @@ static void name_rows(Device *device)
                 used += n;
         }
         device->name[used] = '\0';
-        for (char *p = device->name; *p != '\0'; p++)
-                if (*p == '!')
-                        *p = '/';
+        name_to_diskstats(device->name);
 }
 
 static int take_rows(const Rows *rows, Device *device)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters: parses one row of the kernel's block statistics. Pure; every byte is taken for hostile. */
+/* Counters: parses rows of the kernel's block statistics. Pure; every byte is taken for hostile. */
 
 #include "tierprobe/iostat.h"
 
@@ -136,4 +136,36 @@ int diskstats_parse_line(const char *line, size_t size, DiskstatsRow *ret)
                 return -EINVAL;
         *ret = row;
         return 0;
+}
+
+bool diskstats_next(Diskstats *rest, DiskstatsRow *ret)
+{
+        while (rest->size > 0) {
+                const char *line = rest->text, *newline = memchr(line, '\n', rest->size);
+                size_t size = newline ? (size_t) (newline - line) : rest->size;
+                size_t used = newline ? size + 1 : size;
+
+                rest->text += used;
+                rest->size -= used;
+                if (diskstats_parse_line(line, size, ret) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static void replace_char(char *text, char from, char to)
+{
+        for (; *text; text++)
+                if (*text == from)
+                        *text = to;
+}
+
+void name_to_diskstats(char *name)
+{
+        replace_char(name, '!', '/');
+}
+
+void name_to_sysfs(char *name)
+{
+        replace_char(name, '/', '!');
 }

@@ -19,8 +19,7 @@
 #include <sys/vfs.h>
 
 #define MAX_ROWS 64
-#define STAT_SIZE 1024                     /* 17 numbers of 20 digits are 357 bytes */
-#define DISKSTATS_SIZE ((size_t) 16 << 20) /* ten thousand rows are 2 MiB */
+#define STAT_SIZE 1024 /* 17 numbers of 20 digits are 357 bytes */
 
 typedef struct Row {
         char name[DEVICE_NAME_SIZE];           /* as in /sys: "cciss!c0d0" */
@@ -39,12 +38,12 @@ struct Sampler {
 };
 
 /* The text of diskstats, read at most once for all the rows of one snapshot that need it. */
-typedef struct Diskstats {
+typedef struct DiskstatsText {
         bool tried;
         int error;
         char *text;
         size_t size;
-} Diskstats;
+} DiskstatsText;
 
 static bool name_is_valid(const char *name)
 {
@@ -73,9 +72,7 @@ int sampler_new(Sampler **ret, const char *procfs, const char *sysfs, const char
                 row->stat_fd = row->diskseq_fd = -1;
                 memcpy(row->name, name, strlen(name));
                 memcpy(row->diskstats_name, name, strlen(name));
-                for (char *p = row->diskstats_name; *p; p++)
-                        if (*p == '!')
-                                *p = '/';
+                name_to_diskstats(row->diskstats_name);
         }
         sampler->procfs = strdup(procfs);
         sampler->sysfs = strdup(sysfs);
@@ -232,39 +229,30 @@ static int row_read_sysfs(Row *row, const char *sysfs, Snapshot *ret)
         return r;
 }
 
-static int row_read_diskstats(const Row *row, const char *procfs, Diskstats *diskstats, Snapshot *ret)
+static int row_read_diskstats(const Row *row, const char *procfs, DiskstatsText *diskstats, Snapshot *ret)
 {
         DiskstatsRow found;
 
         if (!diskstats->tried) {
-                _cleanup_free_ char *path = path_format("%s/diskstats", procfs);
                 diskstats->tried = true;
-                diskstats->error = path ? read_file_at(AT_FDCWD, path, DISKSTATS_SIZE, &diskstats->text,
-                                                       &diskstats->size)
-                                        : -ENOMEM;
+                diskstats->error = diskstats_read(procfs, &diskstats->text, &diskstats->size);
         }
         if (diskstats->error < 0)
                 return diskstats->error;
 
-        const char *end = diskstats->text + diskstats->size;
-        for (const char *line = diskstats->text; line < end;) {
-                const char *newline = memchr(line, '\n', (size_t) (end - line));
-                size_t size = (size_t) ((newline ? newline : end) - line);
-
-                if (diskstats_parse_line(line, size, &found) == 0 &&
-                    strcmp(found.name, row->diskstats_name) == 0) {
+        Diskstats rest = { .text = diskstats->text, .size = diskstats->size };
+        while (diskstats_next(&rest, &found))
+                if (strcmp(found.name, row->diskstats_name) == 0) {
                         ret->major = found.major;
                         ret->minor = found.minor;
                         ret->diskseq = 0;
                         ret->counters = found.counters;
                         return 0;
                 }
-                line += size + 1;
-        }
         return -ENOENT;
 }
 
-static void row_read(Sampler *sampler, Row *row, Diskstats *diskstats, Snapshot *ret)
+static void row_read(Sampler *sampler, Row *row, DiskstatsText *diskstats, Snapshot *ret)
 {
         uint64_t before_ns = clock_ns(CLOCK_MONOTONIC);
         int r = row_read_sysfs(row, sampler->sysfs, ret);
@@ -321,7 +309,7 @@ static Gap row_gap(const Row *row, const Snapshot *now)
 
 void sampler_read(Sampler *sampler, Snapshot *ret)
 {
-        Diskstats diskstats = { 0 };
+        DiskstatsText diskstats = { 0 };
         Snapshot sum = { 0 };
         uint64_t begin_ns = 0, end_ns = 0;
 

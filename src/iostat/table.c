@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define DISKSTATS_SIZE ((size_t) 16 << 20) /* ten thousand rows are 2 MiB */
+#define DISKSTATS_SIZE ((size_t) 16 << 20)
 #define UPTIME_SIZE 4096
 
 void snapshot_table_clear(SnapshotTable *table)
@@ -58,26 +58,27 @@ const NamedSnapshot *snapshot_table_find(const SnapshotTable *table, const char 
 
 int snapshot_table_parse(SnapshotTable *table, const char *text, size_t size, const Snapshot *when)
 {
-        const char *end = text + size;
+        Diskstats rest = { .text = text, .size = size };
         size_t n_before = table->n;
+        DiskstatsRow row;
 
-        for (const char *line = text; line < end;) {
-                const char *newline = memchr(line, '\n', (size_t) (end - line));
-                const char *line_end = newline ? newline : end;
-                DiskstatsRow row;
-
-                if (diskstats_parse_line(line, (size_t) (line_end - line), &row) == 0) {
-                        Snapshot snapshot = *when;
-                        snapshot.major = row.major;
-                        snapshot.minor = row.minor;
-                        snapshot.counters = row.counters;
-                        int r = snapshot_table_add(table, row.name, &snapshot);
-                        if (r < 0)
-                                return r;
-                }
-                line = line_end + (newline ? 1 : 0);
+        while (diskstats_next(&rest, &row)) {
+                Snapshot snapshot = *when;
+                snapshot.major = row.major;
+                snapshot.minor = row.minor;
+                snapshot.counters = row.counters;
+                int r = snapshot_table_add(table, row.name, &snapshot);
+                if (r < 0)
+                        return r;
         }
         return size > 0 && table->n == n_before ? -EINVAL : 0;
+}
+
+int diskstats_read(const char *procfs, char **ret_text, size_t *ret_size)
+{
+        _cleanup_free_ char *path = path_format("%s/diskstats", procfs);
+
+        return path ? read_file_at(AT_FDCWD, path, DISKSTATS_SIZE, ret_text, ret_size) : -ENOMEM;
 }
 
 int snapshot_table_read(SnapshotTable *table, const char *procfs)
@@ -85,11 +86,8 @@ int snapshot_table_read(SnapshotTable *table, const char *procfs)
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
 
-        _cleanup_free_ char *path = path_format("%s/diskstats", procfs);
-        if (!path)
-                return -ENOMEM;
         uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
-        int r = read_file_at(AT_FDCWD, path, DISKSTATS_SIZE, &text, &size);
+        int r = diskstats_read(procfs, &text, &size);
         if (r < 0)
                 return r;
         Snapshot when = { 0 };
@@ -127,9 +125,8 @@ int snapshot_table_read_record(SnapshotTable *table, const char *dir, const char
         uint64_t cs = 0;
 
         _cleanup_free_ char *uptime_path = path_format("%s/uptime", dir);
-        _cleanup_free_ char *diskstats_path = path_format("%s/diskstats", dir);
         *ret_file = "uptime";
-        if (!uptime_path || !diskstats_path)
+        if (!uptime_path)
                 return -ENOMEM;
         int r = read_file_at(AT_FDCWD, uptime_path, UPTIME_SIZE, &uptime, NULL);
         if (r >= 0)
@@ -138,7 +135,7 @@ int snapshot_table_read_record(SnapshotTable *table, const char *dir, const char
                 return r;
 
         *ret_file = "diskstats";
-        r = read_file_at(AT_FDCWD, diskstats_path, DISKSTATS_SIZE, &diskstats, &size);
+        r = diskstats_read(dir, &diskstats, &size);
         if (r < 0)
                 return r;
         Snapshot when = { .mono_ns = cs * 10 * NS_PER_MS, .boot_ns = cs * 10 * NS_PER_MS };

@@ -101,6 +101,8 @@ def test_named_devices(tmp_path):
     dirs = [tmp_path / "0", tmp_path / "1"]
     result = run("cciss/c0d0", "/dev/sda", "--replay", *dirs)
     assert [list(report) for report in reports(result.stdout)] == [["cciss/c0d0", "sda"]]
+    result = run("cciss!c0d0", "--replay", *dirs)  # as /sys spells it
+    assert [list(report) for report in reports(result.stdout)] == [["cciss/c0d0"]]
     result = run("sda", "sdx", "--replay", *dirs)
     assert result.returncode == 3 and "no record has a row of sdx" in result.stderr
 

@@ -216,12 +216,58 @@ static void test_hostile(void **state)
         assert_true(taken > 100 && refused > 100);
 }
 
+/* Every row comes once and in order, whatever stands between; a text without an end is not read beyond. */
+static void test_iterator(void **state)
+{
+        static const char row[] = "8 %d sd%d 1 2 3 4 5 6 7 8 9 10 11\n";
+        static const char *const junk[] = { "", "\n", "8 0\n", "nonsense\n", "8 0 sda 1 2 3\n", "\r\n" };
+        uint64_t seed = 815, rng = seed;
+
+        (void) state;
+        for (int i = 0; i < 2000; i++) {
+                char text[2048];
+                size_t size = 0, n_rows = random_below(&rng, 12);
+                DiskstatsRow found;
+
+                for (size_t j = 0; j < n_rows; j++) {
+                        size += (size_t) sprintf(text + size, "%s", junk[random_below(&rng, 6)]);
+                        size += (size_t) sprintf(text + size, row, (int) j, (int) j);
+                }
+                if (size > 0 && random_below(&rng, 2) == 0)
+                        size--;                        /* the last newline is not needed */
+                char *exact = malloc(size ? size : 1); /* for the sanitizer and valgrind */
+                assert_non_null(exact);
+                memcpy(exact, text, size);
+                Diskstats rest = { .text = exact, .size = size };
+                for (size_t j = 0; j < n_rows; j++) {
+                        assert_true(diskstats_next(&rest, &found));
+                        assert_int_equal(found.minor, j);
+                        assert_int_equal(found.counters.queue_ms, 11);
+                }
+                assert_false(diskstats_next(&rest, &found));
+                assert_int_equal(rest.size, 0);
+                free(exact);
+        }
+}
+
+static void test_names(void **state)
+{
+        char name[] = "cciss!c0d0";
+
+        (void) state;
+        name_to_diskstats(name);
+        assert_string_equal(name, "cciss/c0d0");
+        name_to_sysfs(name);
+        assert_string_equal(name, "cciss!c0d0");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_widths),      cmocka_unit_test(test_liberal),
                 cmocka_unit_test(test_refused),     cmocka_unit_test(test_lines),
                 cmocka_unit_test(test_round_trips), cmocka_unit_test(test_hostile),
+                cmocka_unit_test(test_iterator),    cmocka_unit_test(test_names),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
