@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "tierprobe/record.h"
-#include "tierprobe/service.h"
+#include "tierprobe/views.h"
 
 #define JSON_SCHEMA 1
 #define JSON_TEXT_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(15))
@@ -34,7 +34,8 @@ json_t *json_run(const RunRecord *run, bool evidence);
  * bytes. */
 int run_record_from_json(const char *text, size_t size, RunRecord **ret, char *error, size_t error_size);
 
-json_t *json_status(const Service *service);
+/* /status: the whole daemon, with its VIEW->n_targets TARGETS. */
+json_t *json_status(const ServiceView *view, const TargetView *targets);
 
 /* ---- small documents of the HTTP interface ---- */
 
@@ -50,7 +51,7 @@ const char *json_start_code(const StartAnswer *answer);
 json_t *json_start_answers(const StartAnswer *answers, size_t n);
 
 /* The targets whose last verdict is not a fresh pass: [{"name", "verdict", "stale"}]. */
-json_t *json_targets_not_ready(const Service *service);
+json_t *json_targets_not_ready(const TargetView *targets, size_t n);
 
 /* The body of a request to start a run; what it does not name is empty. */
 typedef struct StartRequest {

@@ -1,90 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon as its readers see it: a plain view of the service and its targets, and what they may ask.
- *
- * http and json know this and nothing of the daemon; the daemon fills it in. Pointers are borrowed and valid
- * until the event loop turns. */
+/* What http may ask of the daemon: a table of calls. http knows this and nothing of the daemon, which fills
+ * it in. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tierprobe/config.h"
-#include "tierprobe/device.h"
 #include "tierprobe/history.h"
 #include "tierprobe/record.h"
+#include "tierprobe/views.h"
 
-typedef struct TargetView {
-        const char *name, *path;
-        RunState state;  /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
-        Verdict verdict; /* of the last ended run, or what keeps the target from being judged */
-        const Reasons *reasons;
-        double age_s; /* since the last run ended; NAN: never ran */
-        bool stale;
-        int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
-        const Device *device;         /* NULL: not found yet */
-        const RunRecord *last_run;    /* NULL */
-        const RunRecord *current_run; /* NULL; running or queued */
-        const Ring *ring;             /* NULL when samples cannot be kept */
-        const RingRecord *sample;     /* the last one; NULL: none since start */
-        const Delta *sample_delta;    /* holds when sample_gap is GAP_NONE */
-        Gap sample_gap;
-        uint64_t gaps[_GAP_MAX]; /* intervals dropped since start, by reason */
-        uint64_t samples_missed; /* ticks that came too late to be taken */
-        uint64_t runs_ended[_VERDICT_MAX];
-        uint64_t test_written_bytes; /* by all runs since start */
-        uint64_t free_bytes;         /* when last looked; 0 unknown */
-} TargetView;
-
-typedef struct ServiceView {
-        int64_t started_real_ns;
-        uint64_t uptime_ns;
-        int pid;
-        Verdict verdict; /* worst of the targets */
-        bool running;    /* a run is under way or queued */
-        bool ready;      /* every target's last verdict is a fresh pass */
-        const Config *config;
-        uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
-        size_t n_targets;
-} ServiceView;
-
-typedef enum StartResult {
-        START_ACCEPTED,
-        START_BUSY,        /* queued or running already: id is that run's */
-        START_COOLDOWN,    /* retry_after_s says when */
-        START_OVER_BUDGET, /* likewise */
-        START_REFUSED,     /* a guard refuses: detail */
-} StartResult;
-
-typedef struct StartAnswer {
-        StartResult result;
-        const char *target;
-        char run_id[RUN_ID_SIZE]; /* ACCEPTED, BUSY */
-        ReasonCode reason;        /* REFUSED */
-        char detail[256];
-        uint64_t retry_after_s;
-} StartAnswer;
-
-/* What http may ask of the daemon. */
 typedef struct Service {
         void *userdata;
         void (*get)(void *userdata, ServiceView *ret);
-        int (*get_target)(void *userdata, size_t index, TargetView *ret); /* 0, -ENOENT */
+
+        /* The INDEX-th target; false past the end. */
+        bool (*get_target)(void *userdata, size_t index, TargetView *ret);
 
         /* Counts up whenever something that /status shows has changed. */
         uint64_t (*generation)(void *userdata);
 
-        /* Asks for a run of one target. WHO is for the journal. Returns 0 with an answer; -ENOENT: no such
-         * target; -ESRCH: no such profile; -ENOMEM. PROFILE NULL is the default one. */
+        /* Asks for a run of one target. WHO is for the journal; PROFILE NULL is the default one. Returns 0
+         * with an answer, or -ENOMEM and other errors of the machine. */
         int (*start_run)(void *userdata, const char *target, const char *profile, RunTrigger trigger,
                          const char *who, StartAnswer *ret);
 
-        /* 0: it is being aborted; -ENOENT: no such run; -EALREADY: it has ended. */
-        int (*abort_run)(void *userdata, const char *id, const char *who);
+        AbortResult (*abort_run)(void *userdata, const char *id, const char *who);
 
-        /* Runs newest first, current ones included. The record lacks the evidence (samples): that is in the
-         * kept document. -ENOENT past the end. */
-        int (*get_run)(void *userdata, size_t index, const RunRecord **ret);
-        int (*find_run)(void *userdata, const char *id, const RunRecord **ret);
+        /* Runs newest first, current ones included; NULL past the end, or when there is none of this id. The
+         * record lacks the evidence (samples): that is in the kept document. */
+        const RunRecord *(*get_run)(void *userdata, size_t index);
+        const RunRecord *(*find_run)(void *userdata, const char *id);
         const RunStore *(*run_store)(void *userdata);
 } Service;

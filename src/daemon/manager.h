@@ -142,7 +142,7 @@ void target_tick(Target *target);
 /* ---- runs.c: what runs and what waits ---- */
 
 int runs_start(Target *target, const char *profile, RunTrigger trigger, const char *who, StartAnswer *ret);
-int runs_abort(Manager *manager, const char *id, const char *who);
+AbortResult runs_abort(Manager *manager, const char *id, const char *who);
 void runs_abort_all(Manager *manager, const char *detail);
 bool runs_active(const Manager *manager); /* a writer may still be at work */
 

@@ -146,8 +146,10 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
         const Profile *profile = config_find_profile(config, profile_name ? profile_name : "procedure");
 
         *ret = (StartAnswer){ .target = target->config->name };
-        if (!profile)
-                return -ESRCH;
+        if (!profile) {
+                ret->result = START_NO_PROFILE;
+                return 0;
+        }
         if (target->run) {
                 ret->result = START_BUSY;
                 (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run_record(target->run)->id);
@@ -255,7 +257,7 @@ void runs_dispatch(Manager *manager)
         }
 }
 
-int runs_abort(Manager *manager, const char *id, const char *who)
+AbortResult runs_abort(Manager *manager, const char *id, const char *who)
 {
         char detail[160];
 
@@ -267,9 +269,9 @@ int runs_abort(Manager *manager, const char *id, const char *who)
                 (void) snprintf(detail, sizeof detail, "Aborted by %s", who);
                 run_abort(target->run, detail);
                 manager_changed(manager);
-                return 0;
+                return ABORT_ACCEPTED;
         }
-        return past_has(manager->past, id) ? -EALREADY : -ENOENT;
+        return past_has(manager->past, id) ? ABORT_ENDED : ABORT_NO_RUN;
 }
 
 void runs_abort_all(Manager *manager, const char *detail)

@@ -5,7 +5,6 @@
 
 #include "tierprobe/clock.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -57,13 +56,13 @@ static void get(void *userdata, ServiceView *ret)
         }
 }
 
-static int get_target(void *userdata, size_t index, TargetView *ret)
+static bool get_target(void *userdata, size_t index, TargetView *ret)
 {
         Manager *manager = userdata;
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
 
         if (index >= manager->n_targets)
-                return -ENOENT;
+                return false;
         Target *target = manager->targets[index];
         const RunRecord *last = past_last_run(manager->past, target->config->name);
         const RunRecord *current = target->run ? run_record(target->run) : NULL;
@@ -92,7 +91,7 @@ static int get_target(void *userdata, size_t index, TargetView *ret)
                 ret->age_s = 0; /* the clock was set back */
         memcpy(ret->gaps, target->gaps, sizeof ret->gaps);
         memcpy(ret->runs_ended, target->runs_ended, sizeof ret->runs_ended);
-        return 0;
+        return true;
 }
 
 static uint64_t generation(void *userdata)
@@ -108,10 +107,11 @@ static int start_run(void *userdata, const char *target, const char *profile, Ru
         for (size_t i = 0; i < manager->n_targets; i++)
                 if (strcmp(manager->targets[i]->config->name, target) == 0)
                         return runs_start(manager->targets[i], profile, trigger, who, ret);
-        return -ENOENT;
+        *ret = (StartAnswer){ .result = START_NO_TARGET };
+        return 0;
 }
 
-static int abort_run(void *userdata, const char *id, const char *who)
+static AbortResult abort_run(void *userdata, const char *id, const char *who)
 {
         return runs_abort(userdata, id, who);
 }
@@ -138,35 +138,25 @@ static const RunRecord *current_run(Manager *manager, size_t index)
         return NULL;
 }
 
-static int get_run(void *userdata, size_t index, const RunRecord **ret)
+static const RunRecord *get_run(void *userdata, size_t index)
 {
         Manager *manager = userdata;
         size_t n_current = 0;
 
         for (size_t i = 0; i < manager->n_targets; i++)
                 n_current += manager->targets[i]->run != NULL;
-        const RunRecord *record = index < n_current ? current_run(manager, index)
-                                                    : past_record(manager->past, index - n_current);
-        if (!record)
-                return -ENOENT;
-        *ret = record;
-        return 0;
+        return index < n_current ? current_run(manager, index)
+                                 : past_record(manager->past, index - n_current);
 }
 
-static int find_run(void *userdata, const char *id, const RunRecord **ret)
+static const RunRecord *find_run(void *userdata, const char *id)
 {
         Manager *manager = userdata;
 
         for (size_t i = 0; i < manager->n_targets; i++)
-                if (manager->targets[i]->run && strcmp(run_record(manager->targets[i]->run)->id, id) == 0) {
-                        *ret = run_record(manager->targets[i]->run);
-                        return 0;
-                }
-        const RunRecord *record = past_find(manager->past, id);
-        if (!record)
-                return -ENOENT;
-        *ret = record;
-        return 0;
+                if (manager->targets[i]->run && strcmp(run_record(manager->targets[i]->run)->id, id) == 0)
+                        return run_record(manager->targets[i]->run);
+        return past_find(manager->past, id);
 }
 
 static const RunStore *run_store(void *userdata)

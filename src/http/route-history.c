@@ -53,7 +53,7 @@ static const Ring *find_ring(const Service *service, const char *target)
 {
         TargetView view;
 
-        for (size_t i = 0; service->get_target(service->userdata, i, &view) == 0; i++)
+        for (size_t i = 0; service->get_target(service->userdata, i, &view); i++)
                 if (strcmp(view.name, target) == 0)
                         return view.ring;
         return NULL;
@@ -206,8 +206,7 @@ static int list_targets(const Service *service, Problem *problem)
         size_t length = 0;
         TargetView view;
 
-        for (size_t i = 0; length < sizeof names - 1 && service->get_target(service->userdata, i, &view) == 0;
-             i++)
+        for (size_t i = 0; length < sizeof names - 1 && service->get_target(service->userdata, i, &view); i++)
                 length += (size_t) snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
                                             view.name);
         return problem_set(problem, 400, "target_needed", "say which target: %s", names);
@@ -219,14 +218,14 @@ static int choose_target(const Service *service, const char *name, TargetView *r
         TargetView view, other;
 
         if (!name) {
-                if (service->get_target(service->userdata, 0, &view) < 0)
+                if (!service->get_target(service->userdata, 0, &view))
                         return problem_set(problem, 404, "unknown_target", "no target is configured");
-                if (service->get_target(service->userdata, 1, &other) == 0)
+                if (service->get_target(service->userdata, 1, &other))
                         return list_targets(service, problem);
                 *ret = view;
                 return 0;
         }
-        for (size_t i = 0; service->get_target(service->userdata, i, &view) == 0; i++)
+        for (size_t i = 0; service->get_target(service->userdata, i, &view); i++)
                 if (strcmp(view.name, name) == 0) {
                         *ret = view;
                         return 0;

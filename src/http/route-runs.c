@@ -8,7 +8,6 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define RUNS_DEFAULT 100
@@ -26,7 +25,7 @@ static bool target_exists(const Service *service, const char *name)
 {
         TargetView view;
 
-        for (size_t i = 0; service->get_target(service->userdata, i, &view) == 0; i++)
+        for (size_t i = 0; service->get_target(service->userdata, i, &view); i++)
                 if (strcmp(view.name, name) == 0)
                         return true;
         return false;
@@ -49,7 +48,7 @@ enum MHD_Result handle_runs(Request *request)
                 return reply_problem(request, &problem);
         }
         text_add_string(&text, "{\"schema\":1,\"runs\":[");
-        for (size_t i = 0; n < limit && service->get_run(service->userdata, i, &run) == 0; i++) {
+        for (size_t i = 0; n < limit && (run = service->get_run(service->userdata, i)); i++) {
                 if (target && strcmp(run->target, target) != 0)
                         continue;
                 if (n++ > 0)
@@ -85,18 +84,17 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
 {
         const Service *service = request->server->service;
         const RunStore *store = service->run_store(service->userdata);
-        const RunRecord *run = NULL;
+        const RunRecord *run = service->find_run(service->userdata, id);
         char *kept = NULL;
         size_t size = 0;
 
-        bool known = service->find_run(service->userdata, id, &run) == 0;
         connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
-        if (store && (!known || run_state_ended(run->state)) && run_store_get(store, id, &kept, &size) == 0) {
+        if (store && (!run || run_state_ended(run->state)) && run_store_get(store, id, &kept, &size) == 0) {
                 if (is_run(kept, size, id))
                         return reply_text(request, status, kept, size, CACHE_NEVER, NULL);
                 free(kept);
         }
-        if (!known)
+        if (!run)
                 return reply_no_run(request);
         return reply_json(request, status, json_run(run, true), CACHE_NEVER, NULL);
 }
@@ -118,15 +116,13 @@ enum MHD_Result handle_abort(Request *request)
                 return reply_no_run(request);
         memcpy(id, request->rest, strlen(request->rest) + 1);
         connection_who(request->connection, who);
-        int r = service->abort_run(service->userdata, id, who);
-        if (r == -ENOENT)
+        switch (service->abort_run(service->userdata, id, who)) {
+        case ABORT_ACCEPTED:
+                break;
+        case ABORT_NO_RUN:
                 return reply_no_run(request);
-        if (r == -EALREADY) {
+        case ABORT_ENDED:
                 (void) problem_set(&problem, 409, "run_ended", "the run has ended already");
-                return reply_problem(request, &problem);
-        }
-        if (r < 0) {
-                (void) problem_set(&problem, 500, "internal_error", "the run could not be aborted");
                 return reply_problem(request, &problem);
         }
         return reply_run(request, 202, id);

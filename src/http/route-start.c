@@ -9,7 +9,6 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,12 +53,12 @@ static int start_one(const Service *service, Start *start, const char *target, P
         memset(answer, 0, sizeof *answer);
         int r = service->start_run(service->userdata, target, *start->profile ? start->profile : NULL,
                                    TRIGGER_MANUAL, start->who, answer);
-        if (r == -ENOENT)
-                return problem_set(problem, 404, "unknown_target", "no target has this name");
-        if (r == -ESRCH)
-                return problem_set(problem, 404, "unknown_profile", "no profile has this name");
         if (r < 0)
                 return problem_set(problem, 500, "internal_error", "the run could not be started");
+        if (answer->result == START_NO_TARGET)
+                return problem_set(problem, 404, json_start_code(answer), "no target has this name");
+        if (answer->result == START_NO_PROFILE)
+                return problem_set(problem, 404, json_start_code(answer), "no profile has this name");
         answer->target = target;
         start->n_answers++;
         return 0;
@@ -72,7 +71,7 @@ static int start_all(const Service *service, Start *start, Problem *problem)
         TargetView view;
 
         /* Names first: starting a run may move what a view points at, but not the configuration. */
-        while (n < ELEMENTSOF(names) && service->get_target(service->userdata, n, &view) == 0)
+        while (n < ELEMENTSOF(names) && service->get_target(service->userdata, n, &view))
                 names[n++] = view.name;
         if (n == 0)
                 return problem_set(problem, 503, "no_targets", "no target is configured");
@@ -146,7 +145,8 @@ static enum MHD_Result reply_started(Request *request, const Start *start)
                         continue;
                 if (!*location)
                         (void) snprintf(location, sizeof location, "/runs/%s", answer->run_id);
-                if (service->find_run(service->userdata, answer->run_id, &run) < 0)
+                run = service->find_run(service->userdata, answer->run_id);
+                if (!run)
                         continue;
                 if (n++ > 0)
                         text_add_string(&text, ",");

@@ -4,10 +4,12 @@
 #include "reply.h"
 #include "routes.h"
 
+#include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Whether the list of entity tags in an If-None-Match header has ETAG. */
@@ -29,6 +31,25 @@ static bool etag_matches(const char *list, const char *etag)
         return false;
 }
 
+/* Views of every target, owned by the caller; NULL when out of memory. */
+static TargetView *get_targets(const Service *service, size_t n)
+{
+        TargetView *targets = calloc(n ? n : 1, sizeof *targets);
+
+        for (size_t i = 0; targets && i < n; i++)
+                (void) service->get_target(service->userdata, i, &targets[i]);
+        return targets;
+}
+
+static json_t *make_status(const Service *service)
+{
+        ServiceView view;
+
+        service->get(service->userdata, &view);
+        _cleanup_free_ TargetView *targets = get_targets(service, view.n_targets);
+        return targets ? json_status(&view, targets) : NULL;
+}
+
 enum MHD_Result handle_status(Request *request)
 {
         const Service *service = request->server->service;
@@ -41,7 +62,7 @@ enum MHD_Result handle_status(Request *request)
         const char *known =
                 MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
         /* For a 304 the library leaves out the body, and needs the response for its headers. */
-        return reply_json(request, etag_matches(known, etag) ? 304 : 200, json_status(service),
+        return reply_json(request, etag_matches(known, etag) ? 304 : 200, make_status(service),
                           CACHE_REVALIDATE,
                           (const ReplyHeader[]){ { MHD_HTTP_HEADER_ETAG, etag }, { NULL, NULL } });
 }
@@ -63,6 +84,10 @@ enum MHD_Result handle_readyz(Request *request)
         service->get(service->userdata, &view);
         if (view.ready)
                 return reply_text(request, 200, strdup(text), sizeof text - 1, CACHE_NEVER, NULL);
+        _cleanup_free_ TargetView *targets = get_targets(service, view.n_targets);
+        if (!targets)
+                return MHD_NO;
         (void) problem_set(&problem, 503, "not_ready", "not every target's last verdict is a fresh pass");
-        return reply_problem_with(request, &problem, "targets", json_targets_not_ready(service));
+        return reply_problem_with(request, &problem, "targets",
+                                  json_targets_not_ready(targets, view.n_targets));
 }

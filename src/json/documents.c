@@ -39,6 +39,10 @@ const char *json_start_code(const StartAnswer *answer)
                 return "over_budget";
         case START_REFUSED:
                 return reason_to_string(answer->reason);
+        case START_NO_TARGET:
+                return "unknown_target";
+        case START_NO_PROFILE:
+                return "unknown_profile";
         }
         return NULL;
 }
@@ -68,20 +72,19 @@ json_t *json_start_answers(const StartAnswer *answers, size_t n)
         return TAKE_PTR(array);
 }
 
-json_t *json_targets_not_ready(const Service *service)
+json_t *json_targets_not_ready(const TargetView *targets, size_t n)
 {
         json_auto_t *array = json_array();
-        TargetView view;
 
         if (!array)
                 return NULL;
-        for (size_t i = 0; service->get_target(service->userdata, i, &view) == 0; i++) {
-                if (view.verdict == VERDICT_PASS && !view.stale)
+        for (const TargetView *view = targets; view < targets + n; view++) {
+                if (view->verdict == VERDICT_PASS && !view->stale)
                         continue;
                 if (json_array_append_new(array,
-                                          OBJECT({ "name", json_text(view.name) },
-                                                 { "verdict", json_text(verdict_to_string(view.verdict)) },
-                                                 { "stale", json_boolean(view.stale) })) < 0)
+                                          OBJECT({ "name", json_text(view->name) },
+                                                 { "verdict", json_text(verdict_to_string(view->verdict)) },
+                                                 { "stale", json_boolean(view->stale) })) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);

@@ -62,39 +62,31 @@ static json_t *target(const TargetView *view)
                       { "test_written_bytes", json_u64(view->test_written_bytes) });
 }
 
-static json_t *targets(const Service *service, size_t n)
+static json_t *all_targets(const TargetView *targets, size_t n)
 {
         json_auto_t *array = json_array();
 
         if (!array)
                 return NULL;
-        for (size_t i = 0; i < n; i++) {
-                TargetView view;
-
-                if (service->get_target(service->userdata, i, &view) < 0)
-                        break;
-                if (json_array_append_new(array, target(&view)) < 0)
+        for (size_t i = 0; i < n; i++)
+                if (json_array_append_new(array, target(&targets[i])) < 0)
                         return NULL;
-        }
         return TAKE_PTR(array);
 }
 
-json_t *json_status(const Service *service)
+json_t *json_status(const ServiceView *view, const TargetView *targets)
 {
-        ServiceView view;
-
-        service->get(service->userdata, &view);
         return OBJECT(
                 { "schema", json_integer(JSON_SCHEMA) },
                 { "service",
                   OBJECT({ "name", json_text("tierprobed") }, { "version", json_text(TIERPROBE_VERSION) },
-                         { "pid", json_integer(view.pid) },
-                         { "started_at", json_time_or_null(view.started_real_ns) },
-                         { "uptime_s", json_seconds_from_ns(view.uptime_ns) },
-                         { "tick_lateness_p99_ms", json_real((double) view.tick_lateness_p99_ns / 1e6) },
-                         { "tick_lateness_max_ms", json_real((double) view.tick_lateness_max_ns / 1e6) }) },
-                { "state", json_text(view.running ? "running" : "idle") },
-                { "verdict", json_text(verdict_to_string(view.verdict)) },
-                { "limits", json_limits(&view.config->limits) },
-                { "targets", targets(service, view.n_targets) });
+                         { "pid", json_integer(view->pid) },
+                         { "started_at", json_time_or_null(view->started_real_ns) },
+                         { "uptime_s", json_seconds_from_ns(view->uptime_ns) },
+                         { "tick_lateness_p99_ms", json_real((double) view->tick_lateness_p99_ns / 1e6) },
+                         { "tick_lateness_max_ms", json_real((double) view->tick_lateness_max_ns / 1e6) }) },
+                { "state", json_text(view->running ? "running" : "idle") },
+                { "verdict", json_text(verdict_to_string(view->verdict)) },
+                { "limits", json_limits(&view->config->limits) },
+                { "targets", all_targets(targets, view->n_targets) });
 }

@@ -83,13 +83,13 @@ static RunRecord *run_of(const char *target, bool ended)
         return NULL;
 }
 
-static int stub_get_target(void *userdata, size_t index, TargetView *ret)
+static bool stub_get_target(void *userdata, size_t index, TargetView *ret)
 {
         static const Reasons none;
 
         (void) userdata;
         if (index >= stub.n_targets)
-                return -ENOENT;
+                return false;
         const RunRecord *current = run_of(stub.names[index], false);
         *ret = (TargetView){ .name = stub.names[index],
                              .path = "/db2/c\xff\x63he",
@@ -101,7 +101,7 @@ static int stub_get_target(void *userdata, size_t index, TargetView *ret)
                              .last_run = run_of(stub.names[index], true),
                              .current_run = current,
                              .ring = stub.rings[index] };
-        return 0;
+        return true;
 }
 
 static uint64_t stub_generation(void *userdata)
@@ -159,10 +159,12 @@ static int stub_start(void *userdata, const char *target, const char *profile, R
         (void) trigger;
         while (i < stub.n_targets && strcmp(stub.names[i], target) != 0)
                 i++;
+        *ret = (StartAnswer){ .result = START_NO_TARGET };
         if (i == stub.n_targets)
-                return -ENOENT;
+                return 0;
+        ret->result = START_NO_PROFILE;
         if (profile && strcmp(profile, "procedure") != 0)
-                return -ESRCH;
+                return 0;
         if (strcmp(how, "mixed") == 0)
                 how = i == 0 ? "accept" : "cooldown";
         if (strcmp(how, "accept") == 0 && run_of(target, false))
@@ -180,39 +182,34 @@ static int stub_start(void *userdata, const char *target, const char *profile, R
         return 0;
 }
 
-static int stub_find_run(void *userdata, const char *id, const RunRecord **ret)
+static const RunRecord *stub_find_run(void *userdata, const char *id)
 {
         (void) userdata;
         for (size_t i = 0; i < stub.n_runs; i++)
-                if (strcmp(stub.runs[i]->id, id) == 0) {
-                        *ret = stub.runs[i];
-                        return 0;
-                }
-        return -ENOENT;
+                if (strcmp(stub.runs[i]->id, id) == 0)
+                        return stub.runs[i];
+        return NULL;
 }
 
-static int stub_abort(void *userdata, const char *id, const char *who)
+static AbortResult stub_abort(void *userdata, const char *id, const char *who)
 {
         (void) userdata;
         (void) who;
         for (size_t i = 0; i < stub.n_runs; i++)
                 if (strcmp(stub.runs[i]->id, id) == 0) {
                         if (run_state_ended(stub.runs[i]->state))
-                                return -EALREADY;
+                                return ABORT_ENDED;
                         stub.runs[i]->state = RUN_ABORTED;
                         stub.runs[i]->judgement.verdict = VERDICT_INCONCLUSIVE;
-                        return 0;
+                        return ABORT_ACCEPTED;
                 }
-        return -ENOENT;
+        return ABORT_NO_RUN;
 }
 
-static int stub_get_run(void *userdata, size_t index, const RunRecord **ret)
+static const RunRecord *stub_get_run(void *userdata, size_t index)
 {
         (void) userdata;
-        if (index >= stub.n_runs)
-                return -ENOENT;
-        *ret = stub.runs[stub.n_runs - 1 - index];
-        return 0;
+        return index < stub.n_runs ? stub.runs[stub.n_runs - 1 - index] : NULL;
 }
 
 static const RunStore *stub_store(void *userdata)

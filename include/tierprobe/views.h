@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon as its readers see it: plain views of the service and its targets, and the answers to what may
+ * be asked of it. json prints them, the daemon fills them in; no behaviour here.
+ *
+ * Pointers are borrowed and valid until the event loop turns. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tierprobe/config.h"
+#include "tierprobe/device.h"
+#include "tierprobe/history.h"
+#include "tierprobe/record.h"
+
+typedef struct TargetView {
+        const char *name, *path;
+        RunState state;  /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
+        Verdict verdict; /* of the last ended run, or what keeps the target from being judged */
+        const Reasons *reasons;
+        double age_s; /* since the last run ended; NAN: never ran */
+        bool stale;
+        int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
+        const Device *device;         /* NULL: not found yet */
+        const RunRecord *last_run;    /* NULL */
+        const RunRecord *current_run; /* NULL; running or queued */
+        const Ring *ring;             /* NULL when samples cannot be kept */
+        const RingRecord *sample;     /* the last one; NULL: none since start */
+        const Delta *sample_delta;    /* holds when sample_gap is GAP_NONE */
+        Gap sample_gap;
+        uint64_t gaps[_GAP_MAX]; /* intervals dropped since start, by reason */
+        uint64_t samples_missed; /* ticks that came too late to be taken */
+        uint64_t runs_ended[_VERDICT_MAX];
+        uint64_t test_written_bytes; /* by all runs since start */
+        uint64_t free_bytes;         /* when last looked; 0 unknown */
+} TargetView;
+
+typedef struct ServiceView {
+        int64_t started_real_ns;
+        uint64_t uptime_ns;
+        int pid;
+        Verdict verdict; /* worst of the targets */
+        bool running;    /* a run is under way or queued */
+        bool ready;      /* every target's last verdict is a fresh pass */
+        const Config *config;
+        uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
+        size_t n_targets;
+} ServiceView;
+
+typedef enum StartResult {
+        START_ACCEPTED,
+        START_BUSY,        /* queued or running already: run_id is that run's */
+        START_COOLDOWN,    /* retry_after_s says when */
+        START_OVER_BUDGET, /* likewise */
+        START_REFUSED,     /* a guard refuses: reason, detail */
+        START_NO_TARGET,   /* none has this name */
+        START_NO_PROFILE,  /* likewise */
+} StartResult;
+
+typedef struct StartAnswer {
+        StartResult result;
+        const char *target;
+        char run_id[RUN_ID_SIZE]; /* ACCEPTED, BUSY */
+        ReasonCode reason;        /* REFUSED */
+        char detail[256];
+        uint64_t retry_after_s;
+} StartAnswer;
+
+typedef enum AbortResult {
+        ABORT_ACCEPTED, /* it is being aborted */
+        ABORT_NO_RUN,   /* none has this id */
+        ABORT_ENDED,    /* it has ended */
+} AbortResult;
