@@ -62,7 +62,7 @@ typedef struct RunStore RunStore;
 #define RUN_STORE_MAX_BYTES (UINT64_C(16) << 20)
 
 /* Opens the folder NAME below DIR_FD (made with mode 0750) that holds one file ID.json a run, at most
- * MAX_RUNS (1..1,000,000); the oldest by id go first. Ids are [0-9A-Za-z-], 1 to 23 characters. Files of
+ * MAX_RUNS (1..1,000,000); the oldest by id go first. Ids are what run_id_is_valid() says. Files of
  * other names are left alone. 0, -ENOTDIR (something else is there), or another negative errno. */
 int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs);
 RunStore *run_store_free(RunStore *store);

@@ -8,7 +8,10 @@
 #include "tierprobe/parameter.h"
 #include "tierprobe/probe.h"
 
-#define NAME_SIZE 64 /* of a target or profile: [A-Za-z0-9_.-], not starting with "." */
+#define NAME_SIZE 64 /* of a target or profile */
+
+/* Whether TEXT can be one: 1 to NAME_SIZE - 1 of [A-Za-z0-9_.-], not starting with ".". */
+bool name_is_valid(const char *text);
 
 typedef struct Profile {
         char name[NAME_SIZE];

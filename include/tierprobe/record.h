@@ -14,7 +14,11 @@
 #include "tierprobe/profile.h"
 #include "tierprobe/verdict.h"
 
-#define RUN_ID_SIZE 24 /* "20261130T131405-7f3a9c": sorts by time; [0-9A-Za-z-] only */
+#define RUN_ID_SIZE 24 /* "20261130T131405-7f3a9c": sorts by time */
+
+/* Whether TEXT can be a run's id: 1 to RUN_ID_SIZE - 1 of [0-9A-Za-z-], so that it is safe as a file's name
+ * and in a URL. */
+bool run_id_is_valid(const char *text);
 
 typedef enum RunTrigger { TRIGGER_MANUAL, TRIGGER_SCHEDULE, TRIGGER_START, _TRIGGER_MAX } RunTrigger;
 typedef enum RunState {

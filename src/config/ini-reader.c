@@ -56,14 +56,6 @@ static void reader_fault(Reader *reader, const char *format, ...)
 
 /* ---- section headers ---- */
 
-/* [A-Za-z0-9_.-]{1,63}, not starting with ".". */
-static bool name_is_valid(const char *name)
-{
-        size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-
-        return length > 0 && length < NAME_SIZE && name[length] == '\0' && name[0] != '.';
-}
-
 static void list_names(char *buf, size_t size, const char *const *names, size_t n)
 {
         size_t at = 0;

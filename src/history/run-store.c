@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Past runs: one document a file, the list of their ids in memory. Knows base. */
+/* Past runs: one document a file, the list of their ids in memory. Knows base, and what a run's id is. */
 
 #include "tierprobe/history.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"
+#include "tierprobe/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define ID_SIZE 24
 #define MAX_RUNS 1000000
 #define SUFFIX ".json"
 #define SUFFIX_NEW SUFFIX ".new" /* write_file_atomic_at() makes these */
 #define SUFFIX_DAMAGED SUFFIX ".damaged"
 
-typedef char Id[ID_SIZE];
-typedef char FileName[ID_SIZE + sizeof SUFFIX_DAMAGED];
+typedef char Id[RUN_ID_SIZE];
+typedef char FileName[RUN_ID_SIZE + sizeof SUFFIX_DAMAGED];
 
 struct RunStore {
         int fd;
@@ -27,13 +27,6 @@ struct RunStore {
         size_t n_ids, n_allocated;
         FileName damaged; /* the one that is kept; empty: none */
 };
-
-static bool id_is_valid(const char *id)
-{
-        size_t length = strspn(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-");
-
-        return length > 0 && length < ID_SIZE && id[length] == '\0';
-}
 
 static void file_name(FileName ret, const char *id, const char *suffix)
 {
@@ -47,11 +40,11 @@ static int split_name(const char *name, Id ret_id, const char **ret_suffix)
         const char *suffix = name + length;
         Id id = "";
 
-        if (length >= ID_SIZE)
+        if (length >= RUN_ID_SIZE)
                 return -EINVAL;
         memcpy(id, name, length);
-        if (!id_is_valid(id) || (strcmp(suffix, SUFFIX) != 0 && strcmp(suffix, SUFFIX_NEW) != 0 &&
-                                 strcmp(suffix, SUFFIX_DAMAGED) != 0))
+        if (!run_id_is_valid(id) || (strcmp(suffix, SUFFIX) != 0 && strcmp(suffix, SUFFIX_NEW) != 0 &&
+                                     strcmp(suffix, SUFFIX_DAMAGED) != 0))
                 return -EINVAL;
         memcpy(ret_id, id, sizeof id);
         *ret_suffix = suffix;
@@ -103,7 +96,7 @@ static int reserve(RunStore *store)
 static void insert(RunStore *store, size_t place, const char *id)
 {
         memmove(store->ids + place + 1, store->ids + place, (store->n_ids - place) * sizeof *store->ids);
-        (void) snprintf(store->ids[place], ID_SIZE, "%s", id);
+        (void) snprintf(store->ids[place], RUN_ID_SIZE, "%s", id);
         store->n_ids++;
 }
 
@@ -175,7 +168,7 @@ static void trim(RunStore *store, size_t n, const char *keep)
                         continue;
                 }
                 if (out != i)
-                        memcpy(store->ids[out], store->ids[i], ID_SIZE);
+                        memcpy(store->ids[out], store->ids[i], RUN_ID_SIZE);
                 out++;
         }
         store->n_ids = out;
@@ -225,7 +218,7 @@ int run_store_put(RunStore *store, const char *id, const char *text, size_t size
         FileName name;
         bool found = false;
 
-        if (!id_is_valid(id))
+        if (!run_id_is_valid(id))
                 return -EINVAL;
         if (size > RUN_STORE_MAX_BYTES)
                 return -EFBIG;
@@ -250,7 +243,7 @@ int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t
         FileName name;
         bool found = false;
 
-        if (!id_is_valid(id))
+        if (!run_id_is_valid(id))
                 return -EINVAL;
         (void) find_place(store, id, &found);
         if (!found)
@@ -264,7 +257,7 @@ int run_store_set_aside(RunStore *store, const char *id)
         FileName name, aside;
         bool found = false;
 
-        if (!id_is_valid(id))
+        if (!run_id_is_valid(id))
                 return -EINVAL;
         size_t place = find_place(store, id, &found);
         if (!found)
@@ -283,7 +276,7 @@ int run_store_remove(RunStore *store, const char *id)
         FileName name;
         bool found = false;
 
-        if (!id_is_valid(id))
+        if (!run_id_is_valid(id))
                 return -EINVAL;
         size_t place = find_place(store, id, &found);
         if (!found)

@@ -284,7 +284,7 @@ static int read_request(const Request *request, Stream *stream, const Ring **ret
 
         if (query_number("limit", values[2], 1, LIMIT_MAX, LIMIT_DEFAULT, &stream->limit, problem) < 0)
                 return -1;
-        if (values[3] && !run_id_valid(values[3]))
+        if (values[3] && !run_id_is_valid(values[3]))
                 return problem_set(problem, 400, "bad_parameter", "\"run\" is not the id of a run");
         if (values[3])
                 (void) snprintf(stream->run_id, sizeof stream->run_id, "%s", values[3]);

@@ -13,14 +13,6 @@
 #define RUNS_DEFAULT 100
 #define RUNS_MAX 1000
 
-bool run_id_valid(const char *text)
-{
-        static const char characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
-        size_t length = strlen(text);
-
-        return length > 0 && length < RUN_ID_SIZE && strspn(text, characters) == length;
-}
-
 static bool target_exists(const Service *service, const char *name)
 {
         TargetView view;
@@ -101,7 +93,7 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
 
 enum MHD_Result handle_run(Request *request)
 {
-        if (!run_id_valid(request->rest))
+        if (!run_id_is_valid(request->rest))
                 return reply_no_run(request);
         return reply_run(request, 200, request->rest);
 }
@@ -112,7 +104,7 @@ enum MHD_Result handle_abort(Request *request)
         char id[RUN_ID_SIZE], who[WHO_SIZE];
         Problem problem;
 
-        if (!run_id_valid(request->rest))
+        if (!run_id_is_valid(request->rest))
                 return reply_no_run(request);
         memcpy(id, request->rest, strlen(request->rest) + 1);
         connection_who(request->connection, who);

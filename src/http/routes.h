@@ -26,6 +26,3 @@ enum MHD_Result handle_start(Request *request);   /* route-start.c */
 enum MHD_Result handle_runs(Request *request);    /* route-runs.c */
 enum MHD_Result handle_run(Request *request);
 enum MHD_Result handle_abort(Request *request);
-
-/* Whether TEXT can be the id of a run. */
-bool run_id_valid(const char *text);

@@ -45,7 +45,7 @@ typedef struct DiskstatsText {
         size_t size;
 } DiskstatsText;
 
-static bool name_is_valid(const char *name)
+static bool is_row_name(const char *name)
 {
         size_t size = strlen(name);
 
@@ -59,7 +59,7 @@ int sampler_new(Sampler **ret, const char *procfs, const char *sysfs, const char
         if (n_names < 1 || n_names > MAX_ROWS)
                 return -EINVAL;
         for (size_t i = 0; i < n_names; i++)
-                if (!name_is_valid(names[i]))
+                if (!is_row_name(names[i]))
                         return -EINVAL;
 
         Sampler *sampler = calloc(1, sizeof *sampler + n_names * sizeof(Row));

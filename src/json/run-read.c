@@ -12,18 +12,14 @@
 #include <math.h>
 #include <string.h>
 
-static const char id_characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-";
-static const char name_characters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_.";
-
-/* A text that is made of CHARACTERS alone and has at least one. */
-static void read_word(Reader *reader, const json_t *object, const char *key, const char *characters,
-                      char *buf, size_t size)
+static void read_word(Reader *reader, const json_t *object, const char *key,
+                      bool (*is_valid)(const char *text), char *buf, size_t size)
 {
         const char *text = read_string(reader, object, key, false);
 
         if (!text)
                 return;
-        if (!*text || text[strspn(text, characters)] || strlen(text) >= size || *text == '.')
+        if (!is_valid(text) || strlen(text) >= size)
                 reader_fail(reader, "\"%s\" is not a valid name", key);
         else
                 memcpy(buf, text, strlen(text) + 1);
@@ -213,9 +209,9 @@ static void read_run(Reader *reader, const json_t *object, RunRecord *run)
                 reader_fail(reader, "\"trigger\" is none of manual, schedule, start");
         if (run_state_from_string(state, &run->state) < 0)
                 reader_fail(reader, "\"state\" is none of queued, running, finished, aborted, failed");
-        read_word(reader, object, "id", id_characters, run->id, sizeof run->id);
-        read_word(reader, object, "target", name_characters, run->target, sizeof run->target);
-        read_word(reader, object, "profile", name_characters, run->profile, sizeof run->profile);
+        read_word(reader, object, "id", run_id_is_valid, run->id, sizeof run->id);
+        read_word(reader, object, "target", name_is_valid, run->target, sizeof run->target);
+        read_word(reader, object, "profile", name_is_valid, run->profile, sizeof run->profile);
         run->certifying = read_flag(reader, object, "certifying") > 0;
         read_verdict(reader, object, run);
         read_reasons(reader, object, &run->judgement.reasons);

@@ -6,6 +6,15 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 
+#include <string.h>
+
+bool name_is_valid(const char *text)
+{
+        size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+
+        return length > 0 && length < NAME_SIZE && text[length] == '\0' && text[0] != '.';
+}
+
 /* ---- the table ---- */
 
 static int parse_pattern(const Parameter *parameter, void *field, const char *text, char why[WHY_SIZE])

@@ -21,6 +21,13 @@ static const char *const state_names[_RUN_STATE_MAX] = {
         [RUN_ABORTED] = "aborted", [RUN_FAILED] = "failed",
 };
 
+bool run_id_is_valid(const char *text)
+{
+        size_t length = strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-");
+
+        return length > 0 && length < RUN_ID_SIZE && text[length] == '\0';
+}
+
 const char *run_trigger_to_string(RunTrigger trigger)
 {
         return trigger_names[trigger];
