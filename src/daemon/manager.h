@@ -155,11 +155,6 @@ void runs_drop_target(Target *target);
 /* Frees what is under way and lingers, without a word: the daemon ends. */
 void runs_free(Manager *manager);
 
-/* ---- guards.c ---- */
-
-/* Whether a run of PROFILE may start now; if not, ANSWER says why, and when to ask again. */
-bool guards_allow(Target *target, const Profile *profile, StartAnswer *answer);
-
 /* ---- timetable.c: runs that start by themselves ---- */
 
 void timetable_plan(Target *target);

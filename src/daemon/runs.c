@@ -5,6 +5,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/guards.h"
 #include "tierprobe/log.h"
 
 #include <errno.h>
@@ -138,6 +139,78 @@ static void on_gone(Run *run, void *userdata)
 
 /* ---- starting and aborting ---- */
 
+/* Writes by others in the seconds before the run: the last regular sample. */
+static double background_mb_per_s(const Target *target)
+{
+        Metrics metrics;
+
+        if (target->sample_gap != GAP_NONE)
+                return NAN;
+        metrics_from_delta(&target->sample_delta, &metrics);
+        return metrics.wkb_s / 1000;
+}
+
+static bool space_is_known(const Target *target)
+{
+        const Manager *manager = target->manager;
+
+        for (size_t i = 0; i < manager->n_lingering; i++)
+                if (manager->lingering[i].target == target)
+                        return false;
+        return target->facts_known && !target->inspection && target->facts.error == 0 &&
+               target->facts.total_bytes > 0;
+}
+
+static GuardFacts guard_facts(const Target *target, const Profile *profile)
+{
+        const Manager *manager = target->manager;
+        const char *name = target->config->name;
+        const RunRecord *last = past_last_run(manager->past, name);
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+
+        return (GuardFacts){
+                .target = name,
+                .device = target->device ? target->device->name : NULL,
+                .now_real_ns = now_ns,
+                /* A run that wrote nothing has not worn anything. */
+                .last_written_real_ns = last && last->bytes_written > 0 ? last->finished_real_ns : 0,
+                .written_last_day_bytes =
+                        past_written_since(manager->past, name, now_ns - (int64_t) NS_PER_DAY),
+                .test_bytes = profile_bytes(profile),
+                .test_space_bytes = profile_space_bytes(profile),
+                /* Facts from before the last run's files were gone would refuse the next one for their space.
+                 */
+                .space_known = space_is_known(target),
+                .free_bytes = target->facts.free_bytes,
+                .total_bytes = target->facts.total_bytes,
+                .foreign_mb_per_s = background_mb_per_s(target),
+        };
+}
+
+static void answer_blocked(const GuardAnswer *guard, StartAnswer *ret)
+{
+        switch (guard->block) {
+        case GUARD_NONE:
+                break;
+        case GUARD_COOLDOWN:
+                ret->result = START_COOLDOWN;
+                break;
+        case GUARD_OVER_BUDGET:
+                ret->result = START_OVER_BUDGET;
+                break;
+        case GUARD_NO_SPACE:
+                ret->result = START_REFUSED;
+                ret->reason = REASON_NO_SPACE;
+                break;
+        case GUARD_FOREIGN_IO:
+                ret->result = START_REFUSED;
+                ret->reason = REASON_FOREIGN_IO;
+                break;
+        }
+        ret->retry_after_s = guard->retry_after_s;
+        memcpy(ret->detail, guard->detail, sizeof ret->detail);
+}
+
 int runs_start(Target *target, const char *profile_name, RunTrigger trigger, const char *who,
                StartAnswer *ret)
 {
@@ -164,8 +237,15 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
                 (void) snprintf(ret->detail, sizeof ret->detail, "tierprobed is being stopped");
                 return 0;
         }
-        if (!guards_allow(target, profile, ret))
+        const GuardFacts facts = guard_facts(target, profile);
+        GuardAnswer guard;
+
+        if (!guards_allow(&config->guard, &facts, &guard)) {
+                answer_blocked(&guard, ret);
+                if (guard.block == GUARD_NO_SPACE)
+                        target_inspect(target); /* somebody may have made room since */
                 return 0;
+        }
 
         const RunEvents events = {
                 .userdata = manager, .changed = on_changed, .ended = on_ended, .gone = on_gone
@@ -202,17 +282,6 @@ int runs_start(Target *target, const char *profile_name, RunTrigger trigger, con
                 run_refuse(target->run, REASON_ABORTED, detail);
         }
         return 0;
-}
-
-/* Writes by others in the seconds before the run: the last regular sample. */
-static double background_mb_per_s(const Target *target)
-{
-        Metrics metrics;
-
-        if (target->sample_gap != GAP_NONE)
-                return NAN;
-        metrics_from_delta(&target->sample_delta, &metrics);
-        return metrics.wkb_s / 1000;
 }
 
 static void begin(Target *target)
