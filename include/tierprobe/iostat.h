@@ -131,6 +131,9 @@ typedef struct Metrics {
         double aqu_sz, util;
 } Metrics;
 
+/* Every value unknown. */
+void metrics_forget(Metrics *metrics);
+
 void metrics_from_delta(const Delta *delta, Metrics *ret);
 
 typedef struct MetricColumn {

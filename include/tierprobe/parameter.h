@@ -14,7 +14,8 @@ typedef struct Parameter Parameter;
 
 /* How values of a kind are read and printed. FIELD is where the value is. */
 typedef struct ParameterType {
-        size_t size; /* of the field; one whose bytes are all zero is "not set" */
+        const char *word; /* for a value in --help: "N", "SIZE" */
+        size_t size;      /* of the field; one whose bytes are all zero is "not set" */
 
         /* Sets FIELD, untouched on failure. 0; -EINVAL (not of the form), -ERANGE (not within bounds), either
          * with a clause in WHY when there is more to say than the parameter's `right`; -ENOMEM. */

@@ -74,16 +74,48 @@ void reasons_add(Reasons *reasons, ReasonCode code, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 bool reasons_have(const Reasons *reasons, ReasonCode code);
 
+/* ---- the requirements ---- */
+
+typedef enum CriterionName { CRITERION_WRITE_THROUGHPUT, CRITERION_WRITE_LATENCY, N_CRITERIA } CriterionName;
+
 typedef struct Limits {
-        double write_mb_per_s; /* wkB/s / 1000, as the published procedure reads it; passes when >= */
-        double w_await_ms;     /* passes when < */
-        double pass_ratio; /* 0..1: the part of the sample intervals that must meet both; passes when >= */
+        double value[N_CRITERIA]; /* by CriterionName, in its unit */
+        double pass_ratio; /* 0..1: the part of the sample intervals that must meet all; passes when >= */
 } Limits;
 
-/* Its parameters by index, NULL past the end. */
-const Parameter *limits_parameter(size_t index);
+/* What a sentence about a missed limit needs. */
+typedef struct Miss {
+        const char *device;
+        const char *value; /* in the criterion's unit, with decimals enough to tell it from the limit */
+        double column;     /* as the column has it */
+        double limit;
+        const char *remark; /* to put at the end; empty, or a sentence after a blank */
+} Miss;
 
-#define LIMITS_DEFAULT ((Limits){ .write_mb_per_s = 600, .w_await_ms = 20, .pass_ratio = 0.90 })
+/* All there is to know of a requirement: one row of criteria.c. */
+typedef struct CriterionRule {
+        const char *name;   /* "write_throughput" */
+        const char *title;  /* for people: "write throughput" */
+        const char *unit;   /* "MB/s" */
+        const char *column; /* iostat's that it is read from: "wkB/s" */
+        size_t metric;      /* of the column in Metrics */
+        double per_unit;    /* of the column in one unit: 1000 kB/s in an MB/s */
+        bool at_least;      /* passes when >= the limit, else when < */
+        double standard;    /* the limit of the documented procedure */
+        Parameter limit;    /* in Limits: its key, bounds and words */
+        ReasonCode reason;
+        void (*say_missed)(const Miss *miss, Reasons *reasons); /* adds the reason */
+        const char *samples_key;                                /* JSON: how many samples miss it: "low" */
+        const char *field;                                      /* of the journal, for the column's value */
+} CriterionRule;
+
+extern const CriterionRule criterion_rules[N_CRITERIA]; /* by CriterionName */
+
+/* The documented procedure's. */
+Limits limits_default(void);
+
+/* The parameters of Limits by index, NULL past the end. */
+const Parameter *limits_parameter(size_t index);
 
 typedef struct Criterion {
         double value; /* NAN: could not be measured */
@@ -91,19 +123,15 @@ typedef struct Criterion {
         bool pass; /* meaningless while value is NAN */
 } Criterion;
 
-typedef enum CriterionName { CRITERION_WRITE_THROUGHPUT, CRITERION_WRITE_LATENCY, N_CRITERIA } CriterionName;
+/* A criterion's value in its unit: the column's, divided. */
+double criterion_value(CriterionName name, const Metrics *metrics);
 
-/* What the two requirements are called: {"write_throughput", "MB/s", "wkB/s"}, {"write_latency", "ms",
- * "w_await"}. */
-typedef struct CriterionText {
-        const char *name, *unit, *column;
-} CriterionText;
-extern const CriterionText criterion_texts[N_CRITERIA];
+/* Whether VALUE, in the criterion's unit, meets its limit; one that is not known (NAN: no write completed)
+ * does not. */
+bool criterion_met(const Limits *limits, CriterionName name, double value);
 
-/* Whether one interval meets the limits; a figure that is not known (NAN: no write completed) meets none. */
-bool throughput_met(const Limits *limits, double wkb_s);
-bool latency_met(const Limits *limits, double w_await);
-bool limits_met(const Limits *limits, double wkb_s, double w_await); /* both */
+/* "at least", "under". */
+const char *criterion_relation(CriterionName name);
 
 /* Whether PASSING of TOTAL samples are enough; of none they never are. */
 bool ratio_met(const Limits *limits, unsigned passing, unsigned total);
@@ -165,8 +193,8 @@ typedef struct Judgement {
         double foreign_write_ratio; /* part of the device's written bytes that were not ours, 0..1; NAN
                                        unknown */
         unsigned samples_total, samples_passing;
-        unsigned samples_low, samples_slow; /* of them, below the throughput and above the latency */
-        unsigned samples_dropped;           /* intervals without a value (resets, suspends, ...) */
+        unsigned samples_missing[N_CRITERIA]; /* of them, those that miss each limit */
+        unsigned samples_dropped;             /* intervals without a value (resets, suspends, ...) */
         double first_third_mb_per_s, last_third_mb_per_s,
                 worst_sample_mb_per_s; /* wkB/s / 1000; NAN unknown */
 } Judgement;
@@ -193,11 +221,11 @@ void judge_run(const Limits *limits, const RunFacts *facts, Judgement *ret);
 /* What the rows of one device in a capture of iostat say of its window (which rows those are: capture.h). */
 typedef struct RowFacts {
         const char *device_name;
-        unsigned rows;                         /* in the window */
-        double wkb_s, w_await, w_s;            /* means over it, w_await weighted by w/s; NAN unknown */
-        double wkb_rounding, w_await_rounding; /* half the last printed digit, in kB/s and ms */
+        unsigned rows;               /* in the window */
+        Metrics means;               /* over it, w_await weighted by w/s; NAN unknown */
+        double rounding[N_CRITERIA]; /* half the last printed digit of its column */
         double first_third_wkb_s, last_third_wkb_s, worst_wkb_s; /* NAN unknown */
-        unsigned samples_total, samples_passing, samples_low, samples_slow;
+        unsigned samples_total, samples_passing, samples_missing[N_CRITERIA];
         unsigned samples_dropped; /* rows that could not be read */
 } RowFacts;
 

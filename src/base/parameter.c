@@ -120,12 +120,12 @@ static void print_bool(const Parameter *parameter, const void *field, FILE *out)
         (void) fputs(*(const bool *) field ? "yes" : "no", out);
 }
 
-const ParameterType parameter_duration = { sizeof(uint64_t), parse_as_duration, print_duration, NULL };
-const ParameterType parameter_size = { sizeof(uint64_t), parse_as_size, print_size, NULL };
-const ParameterType parameter_count = { sizeof(uint64_t), parse_as_count, print_count, NULL };
-const ParameterType parameter_unsigned = { sizeof(unsigned), parse_as_unsigned, print_unsigned, NULL };
-const ParameterType parameter_number = { sizeof(double), parse_as_number, print_number, NULL };
-const ParameterType parameter_bool = { sizeof(bool), parse_as_bool, print_bool, NULL };
+const ParameterType parameter_duration = { "DUR", sizeof(uint64_t), parse_as_duration, print_duration, NULL };
+const ParameterType parameter_size = { "SIZE", sizeof(uint64_t), parse_as_size, print_size, NULL };
+const ParameterType parameter_count = { "N", sizeof(uint64_t), parse_as_count, print_count, NULL };
+const ParameterType parameter_unsigned = { "N", sizeof(unsigned), parse_as_unsigned, print_unsigned, NULL };
+const ParameterType parameter_number = { "N", sizeof(double), parse_as_number, print_number, NULL };
+const ParameterType parameter_bool = { "yes|no", sizeof(bool), parse_as_bool, print_bool, NULL };
 
 /* ---- whatever the kind ---- */
 

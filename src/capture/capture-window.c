@@ -17,7 +17,7 @@ typedef struct DeviceWindow {
         uint64_t first, last; /* reports; 0: none */
         uint64_t stored;      /* rows in it that are stored */
         uint64_t damaged, absurd;
-        uint64_t passing, low, slow;
+        uint64_t passing, missing[N_CRITERIA];
         Wide wkb, w_s, await_by_w_s, await_by_wkb;
         Wide first_third, last_third; /* of wkb */
         int64_t worst_wkb;
@@ -74,11 +74,16 @@ static void add_row(const Row *row, void *data)
         case ROW_GOOD:
                 break;
         }
-        bool fast = throughput_met(survey->limits, (double) row->wkb / SCALE_WKB);
-        bool quick = latency_met(survey->limits, (double) row->w_await / SCALE_AWAIT);
-        window->passing += fast && quick;
-        window->low += !fast;
-        window->slow += !quick;
+        Metrics figures = { .wkb_s = (double) row->wkb / SCALE_WKB,
+                            .w_await = (double) row->w_await / SCALE_AWAIT };
+        bool passes = true;
+        for (CriterionName name = 0; name < N_CRITERIA; name++) {
+                bool met = criterion_met(survey->limits, name, criterion_value(name, &figures));
+
+                window->missing[name] += !met;
+                passes &= met;
+        }
+        window->passing += passes;
         window->wkb += row->wkb;
         window->w_s += row->w_s;
         window->await_by_w_s += (Wide) row->w_await * row->w_s;
@@ -143,13 +148,8 @@ static void judge_device(const Limits *limits, const RowDevice *device, const De
         RowFacts facts = {
                 .device_name = device->name,
                 .rows = clamp_unsigned(length),
-                .wkb_s = mean(window->wkb, total, SCALE_WKB),
-                .w_s = mean(window->w_s, total, SCALE_WKB),
-                /* Without a w/s column the bytes are the weights. */
-                .w_await = window->w_s > 0 ? mean(window->await_by_w_s, window->w_s, SCALE_AWAIT)
-                                           : mean(window->await_by_wkb, window->wkb, SCALE_AWAIT),
-                .wkb_rounding = device->wkb_rounding,
-                .w_await_rounding = device->w_await_rounding,
+                .rounding = { [CRITERION_WRITE_THROUGHPUT] = device->wkb_rounding,
+                              [CRITERION_WRITE_LATENCY] = device->w_await_rounding },
                 .first_third_wkb_s = mean(window->first_third, third, SCALE_WKB),
                 .last_third_wkb_s = mean(window->last_third, third, SCALE_WKB),
                 .worst_wkb_s = total == 0  ? NAN
@@ -157,11 +157,17 @@ static void judge_device(const Limits *limits, const RowDevice *device, const De
                                            : (double) window->worst_wkb / SCALE_WKB,
                 .samples_total = clamp_unsigned(total),
                 .samples_passing = clamp_unsigned(window->passing),
-                .samples_low = clamp_unsigned(window->low + quiet),
-                .samples_slow = clamp_unsigned(window->slow + quiet),
                 .samples_dropped = clamp_unsigned(window->damaged + window->absurd),
         };
 
+        metrics_forget(&facts.means);
+        facts.means.wkb_s = mean(window->wkb, total, SCALE_WKB);
+        facts.means.w_s = mean(window->w_s, total, SCALE_WKB);
+        /* Without a w/s column the bytes are the weights. */
+        facts.means.w_await = window->w_s > 0 ? mean(window->await_by_w_s, window->w_s, SCALE_AWAIT)
+                                              : mean(window->await_by_wkb, window->wkb, SCALE_AWAIT);
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                facts.samples_missing[name] = clamp_unsigned(window->missing[name] + quiet);
         doubt(limits, device, window, total, &ret->reasons);
         judge_rows(limits, &facts, ret);
 }

@@ -237,17 +237,14 @@ static const char *name_some(const Rows *rows, char *buf, size_t size)
 static void explain(CaptureJudge *judge)
 {
         const Rows *rows = &judge->rows;
-        RowFacts none = { .device_name = "",
-                          .wkb_s = NAN,
-                          .w_await = NAN,
-                          .w_s = NAN,
-                          .first_third_wkb_s = NAN,
-                          .last_third_wkb_s = NAN,
-                          .worst_wkb_s = NAN };
+        RowFacts none = {
+                .device_name = "", .first_third_wkb_s = NAN, .last_third_wkb_s = NAN, .worst_wkb_s = NAN
+        };
         Reasons *reasons = &judge->overall.reasons;
         size_t n_incomplete = 0;
         char names[200];
 
+        metrics_forget(&none.means);
         for (size_t i = 0; i < rows->n_devices; i++)
                 n_incomplete += rows->devices[i].rows == 0;
         if (rows->n_devices > 0 && judge->wanted)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `tierprobe judge`: the verdict on a capture of the manual procedure. Knows capture, verdict, json. */
 
+#include "parameter-options.h"
+
 #include "tierprobe/capture.h"
 #include "tierprobe/cleanup.h"
 #include "tierprobe/cli.h"
 #include "tierprobe/json.h"
-#include "tierprobe/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,75 +21,58 @@ typedef struct JudgeOptions {
         const char *file; /* "-": standard input */
         const char *device;
         Limits limits;
+        ParameterOptions parameters;
         bool json;
 } JudgeOptions;
 
-static const char help[] =
-        "tierprobe judge [OPTION...] [FILE|-]\n"
-        "Judges a capture of the manual procedure: the output of iostat -xyz 1 taken while\n"
-        "dd if=/dev/zero of=PATH/testfile bs=1M count=10000 oflag=direct,dsync ran. Reads text of any "
-        "sysstat\n"
-        "since 9.1.2 or its JSON (-o JSON), from FILE or standard input.\n\n"
-        "  --device NAME        the device that decides (the one that was written most)\n"
-        "  --write-mb-per-s N   throughput needed: wkB/s / 1000 (600)\n"
-        "  --w-await-ms N       latency needed: w_await below it (20)\n"
-        "  --pass-ratio R       part of the rows that must meet both (0.9)\n"
-        "  --json               print one JSON document on stdout\n"
-        "  --help               this text\n"
-        "  --version            the version\n\n"
-        "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from judging.\n";
+static void judge_options_done(JudgeOptions *options)
+{
+        parameter_options_done(&options->parameters);
+}
 
-enum { OPT_DEVICE = 256, OPT_MB_PER_S, OPT_AWAIT, OPT_RATIO, OPT_JSON, OPT_VERSION };
+static void print_help(const JudgeOptions *options)
+{
+        (void) fputs("tierprobe judge [OPTION...] [FILE|-]\n"
+                     "Judges a capture of the manual procedure: the output of iostat -xyz 1 taken while\n"
+                     "dd if=/dev/zero of=PATH/testfile bs=1M count=10000 oflag=direct,dsync ran. Reads text "
+                     "of any "
+                     "sysstat\n"
+                     "since 9.1.2 or its JSON (-o JSON), from FILE or standard input.\n\n"
+                     "  --device NAME        the device that decides (the one that was written most)\n",
+                     stdout);
+        parameter_options_help(&options->parameters, limits_parameter, &options->limits, stdout);
+        (void) fputs("  --json               print one JSON document on stdout\n"
+                     "  --help               this text\n"
+                     "  --version            the version\n\n"
+                     "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from "
+                     "judging.\n",
+                     stdout);
+}
 
-static const struct option long_options[] = {
+enum { OPT_DEVICE = 256, OPT_JSON, OPT_VERSION };
+
+static const struct option own_options[] = {
         { "device", required_argument, NULL, OPT_DEVICE },
-        { "write-mb-per-s", required_argument, NULL, OPT_MB_PER_S },
-        { "w-await-ms", required_argument, NULL, OPT_AWAIT },
-        { "pass-ratio", required_argument, NULL, OPT_RATIO },
         { "json", no_argument, NULL, OPT_JSON },
         { "version", no_argument, NULL, OPT_VERSION },
         { "help", no_argument, NULL, 'h' },
         { 0 },
 };
 
+static const ParameterTable tables[] = { limits_parameter, NULL };
+
 /* ---- options ---- */
-
-static int take_limit(const char *option, const char *text, double min, double max, const char *right,
-                      double *ret)
-{
-        double value = 0;
-
-        if (parse_double(text, &value) < 0 || value < min || value > max) {
-                (void) fprintf(stderr, "tierprobe judge: --%s %s: %s\n", option, text, right);
-                return -EINVAL;
-        }
-        *ret = value;
-        return 0;
-}
 
 /* 0: go on, 1: all is done, negative: the usage was wrong (and that was said). */
 static int parse_options(int argc, char *argv[], JudgeOptions *options)
 {
-        int c, r = 0;
+        int c, r = parameter_options_init(&options->parameters, own_options, tables);
 
         optind = 0; /* a test may call this more than once */
-        while (r >= 0 && (c = getopt_long(argc, argv, "h", long_options, NULL)) >= 0)
+        while (r >= 0 && (c = getopt_long(argc, argv, "h", options->parameters.long_options, NULL)) >= 0)
                 switch (c) {
                 case OPT_DEVICE:
                         options->device = optarg;
-                        break;
-                case OPT_MB_PER_S:
-                        r = take_limit("write-mb-per-s", optarg, 0, 1e6, "give a number from 0 to 1000000",
-                                       &options->limits.write_mb_per_s);
-                        break;
-                case OPT_AWAIT:
-                        r = take_limit("w-await-ms", optarg, 1e-9, 1e6,
-                                       "give milliseconds, above 0 and up to 1000000",
-                                       &options->limits.w_await_ms);
-                        break;
-                case OPT_RATIO:
-                        r = take_limit("pass-ratio", optarg, 0, 1, "give a number from 0 to 1",
-                                       &options->limits.pass_ratio);
                         break;
                 case OPT_JSON:
                         options->json = true;
@@ -98,12 +81,15 @@ static int parse_options(int argc, char *argv[], JudgeOptions *options)
                         (void) printf("tierprobe %s\n", TIERPROBE_VERSION);
                         return 1;
                 case 'h':
-                        (void) fputs(help, stdout);
+                        print_help(options);
                         return 1;
-                default: /* getopt_long() has said what is wrong */
-                        r = -EINVAL;
+                default: /* else getopt_long() has said what is wrong */
+                        r = parameter_options_take(&options->parameters, c, optarg) ? 0 : -EINVAL;
                         break;
                 }
+        if (r >= 0)
+                r = parameter_options_apply(&options->parameters, "tierprobe judge", limits_parameter,
+                                            &options->limits);
         if (r >= 0 && argc - optind > 1) {
                 (void) fprintf(stderr, "tierprobe judge: give one FILE at most, not also \"%s\"\n",
                                argv[optind + 1]);
@@ -258,7 +244,7 @@ static int print_json(const CaptureJudge *judge, const Limits *limits)
 
 int cli_judge(int argc, char *argv[])
 {
-        JudgeOptions options = { .file = "-", .limits = LIMITS_DEFAULT };
+        _cleanup_(judge_options_done) JudgeOptions options = { .file = "-", .limits = limits_default() };
         const char *note = NULL;
 
         int r = parse_options(argc, argv, &options);

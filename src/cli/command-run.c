@@ -3,6 +3,7 @@
 
 #include "tierprobe/cli.h"
 
+#include "parameter-options.h"
 #include "run-progress.h"
 
 #include "tierprobe/cleanup.h"
@@ -14,7 +15,6 @@
 #include "tierprobe/units.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
@@ -25,9 +25,8 @@
 typedef struct RunOptions {
         ConfigOptions config;
         const char *path, *profile;
-        const char *count, *block_size, *streams, *pattern, *max_duration;
-        const char *write_mb_per_s, *w_await_ms, *pass_ratio;
         const char *procfs, *sysfs;
+        ParameterOptions parameters;
         bool json, done;
 } RunOptions;
 
@@ -45,55 +44,46 @@ typedef struct Foreground {
         RunRecord *record; /* once it has ended */
 } Foreground;
 
-static const char help[] =
-        "tierprobe run PATH [OPTION...]\n"
-        "Tests PATH once in the foreground, as dd if=/dev/zero of=PATH/testfile bs=1M count=10000\n"
-        "oflag=direct,dsync beside iostat -x would, and judges the device under it. Nothing stays on the "
-        "disk.\n\n"
-        "  --profile NAME       parameters by name: procedure (default), quick, random, sustained, or one "
-        "of\n"
-        "                       the configuration\n"
-        "  --count N            blocks each stream writes (10000)\n"
-        "  --block-size SIZE    bytes a write call (1M)\n"
-        "  --streams N          parallel writers, each with a file of its own (1)\n"
-        "  --pattern NAME       zero or random (zero)\n"
-        "  --max-duration DUR   judge what was measured after so long (10m)\n"
-        "  --write-mb-per-s N   throughput needed: wkB/s / 1000 (600)\n"
-        "  --w-await-ms N       latency needed: w_await below it (20)\n"
-        "  --pass-ratio R       part of the samples that must meet both (0.9)\n"
-        "  --config FILE        take limits, guards and profiles from FILE\n"
-        "  --json               print one JSON document on stdout\n"
-        "  --procfs DIR, --sysfs DIR   read DIR in place of /proc, /sys\n"
-        "  --help               this text\n\n"
-        "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from judging.\n";
+static void run_options_done(RunOptions *options)
+{
+        parameter_options_done(&options->parameters);
+}
 
-enum {
-        OPT_PROFILE = 256,
-        OPT_COUNT,
-        OPT_BLOCK_SIZE,
-        OPT_STREAMS,
-        OPT_PATTERN,
-        OPT_MAX_DURATION,
-        OPT_MB_PER_S,
-        OPT_AWAIT,
-        OPT_RATIO,
-        OPT_CONFIG,
-        OPT_PROCFS,
-        OPT_SYSFS,
-        OPT_JSON,
-        OPT_HELP
-};
+static const ParameterTable tables[] = { profile_parameter, guard_parameter, limits_parameter, NULL };
 
-static const struct option long_options[] = {
+static void print_help(const ParameterOptions *options)
+{
+        const Profile profile = PROFILE_PROCEDURE;
+        const GuardRules guard = GUARD_RULES_DEFAULT;
+        const Limits limits = limits_default();
+
+        (void) fputs(
+                "tierprobe run PATH [OPTION...]\n"
+                "Tests PATH once in the foreground, as dd if=/dev/zero of=PATH/testfile bs=1M count=10000\n"
+                "oflag=direct,dsync beside iostat -x would, and judges the device under it. Nothing stays on "
+                "the "
+                "disk.\n\n"
+                "  --profile NAME       parameters by name: procedure (default), quick, random, sustained, "
+                "ramp, "
+                "or\n"
+                "                       one of the configuration\n",
+                stdout);
+        parameter_options_help(options, profile_parameter, &profile, stdout);
+        parameter_options_help(options, guard_parameter, &guard, stdout);
+        parameter_options_help(options, limits_parameter, &limits, stdout);
+        (void) fputs("  --config FILE        take limits, guards and profiles from FILE\n"
+                     "  --json               print one JSON document on stdout\n"
+                     "  --procfs DIR, --sysfs DIR   read DIR in place of /proc, /sys\n"
+                     "  --help               this text\n\n"
+                     "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from "
+                     "judging.\n",
+                     stdout);
+}
+
+enum { OPT_PROFILE = 256, OPT_CONFIG, OPT_PROCFS, OPT_SYSFS, OPT_JSON, OPT_HELP };
+
+static const struct option own_options[] = {
         { "profile", required_argument, NULL, OPT_PROFILE },
-        { "count", required_argument, NULL, OPT_COUNT },
-        { "block-size", required_argument, NULL, OPT_BLOCK_SIZE },
-        { "streams", required_argument, NULL, OPT_STREAMS },
-        { "pattern", required_argument, NULL, OPT_PATTERN },
-        { "max-duration", required_argument, NULL, OPT_MAX_DURATION },
-        { "write-mb-per-s", required_argument, NULL, OPT_MB_PER_S },
-        { "w-await-ms", required_argument, NULL, OPT_AWAIT },
-        { "pass-ratio", required_argument, NULL, OPT_RATIO },
         { "config", required_argument, NULL, OPT_CONFIG },
         { "procfs", required_argument, NULL, OPT_PROCFS },
         { "sysfs", required_argument, NULL, OPT_SYSFS },
@@ -102,131 +92,67 @@ static const struct option long_options[] = {
         { 0 },
 };
 
-/* Which option's text goes where. */
-static const char **option_text(RunOptions *options, int c)
+static int take_option(RunOptions *options, int c)
 {
         switch (c) {
         case OPT_PROFILE:
-                return &options->profile;
-        case OPT_COUNT:
-                return &options->count;
-        case OPT_BLOCK_SIZE:
-                return &options->block_size;
-        case OPT_STREAMS:
-                return &options->streams;
-        case OPT_PATTERN:
-                return &options->pattern;
-        case OPT_MAX_DURATION:
-                return &options->max_duration;
-        case OPT_MB_PER_S:
-                return &options->write_mb_per_s;
-        case OPT_AWAIT:
-                return &options->w_await_ms;
-        case OPT_RATIO:
-                return &options->pass_ratio;
+                options->profile = optarg;
+                return 0;
         case OPT_CONFIG:
-                return &options->config.file;
+                options->config.file = optarg;
+                return 0;
         case OPT_PROCFS:
-                return &options->procfs;
+                options->procfs = optarg;
+                return 0;
         case OPT_SYSFS:
-                return &options->sysfs;
+                options->sysfs = optarg;
+                return 0;
+        case OPT_JSON:
+                options->json = true;
+                return 0;
+        case 'h':
+        case OPT_HELP:
+                print_help(&options->parameters);
+                options->done = true;
+                return 0;
         default:
-                return NULL;
+                return parameter_options_take(&options->parameters, c, optarg) ? 0 : -EINVAL;
         }
 }
 
 static int parse_options(int argc, char *argv[], RunOptions *options)
 {
-        int c;
+        int c, r = parameter_options_init(&options->parameters, own_options, tables);
 
-        while ((c = getopt_long(argc, argv, "h", long_options, NULL)) >= 0) {
-                const char **text = option_text(options, c);
-
-                if (text)
-                        *text = optarg;
-                else if (c == OPT_JSON)
-                        options->json = true;
-                else if (c == 'h' || c == OPT_HELP) {
-                        (void) fputs(help, stdout);
-                        options->done = true;
+        while (r >= 0 && (c = getopt_long(argc, argv, "h", options->parameters.long_options, NULL)) >= 0) {
+                r = take_option(options, c);
+                if (options->done)
                         return 0;
-                } else {
-                        (void) fprintf(stderr, "Try 'tierprobe run --help'.\n");
-                        return -EINVAL;
-                }
         }
-        if (optind + 1 != argc || !*argv[optind]) {
-                (void) fprintf(stderr, "tierprobe run: give exactly one PATH, the directory to test\n"
-                                       "Try 'tierprobe run --help'.\n");
-                return -EINVAL;
+        if (r >= 0 && (optind + 1 != argc || !*argv[optind])) {
+                (void) fprintf(stderr, "tierprobe run: give exactly one PATH, the directory to test\n");
+                r = -EINVAL;
         }
-        options->path = argv[optind];
-        return 0;
+        if (r < 0)
+                (void) fprintf(stderr, "Try 'tierprobe run --help'.\n");
+        else
+                options->path = argv[optind];
+        return r;
 }
 
-static int refuse_option(const char *name, const char *value, const char *right)
+static int override(const RunOptions *options, Profile *profile, Config *config)
 {
-        (void) fprintf(stderr, "tierprobe run: --%s %s: %s\n", name, value, right);
-        return -EINVAL;
-}
+        const ParameterOptions *given = &options->parameters;
 
-static int override_limits(const RunOptions *options, Limits *limits)
-{
-        const struct {
-                const char *name, *text, *right;
-                double *value;
-                double max;
-        } numbers[] = {
-                { "write-mb-per-s", options->write_mb_per_s, "give a number from 0 to 1000000",
-                  &limits->write_mb_per_s, 1e6 },
-                { "w-await-ms", options->w_await_ms, "give milliseconds, above 0 and up to 1000000",
-                  &limits->w_await_ms, 1e6 },
-                { "pass-ratio", options->pass_ratio, "give a number from 0 to 1", &limits->pass_ratio, 1 },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(numbers); i++) {
-                double value = 0;
-
-                if (!numbers[i].text)
-                        continue;
-                if (parse_double(numbers[i].text, &value) < 0 || value < 0 || value > numbers[i].max ||
-                    (numbers[i].value == &limits->w_await_ms && value <= 0))
-                        return refuse_option(numbers[i].name, numbers[i].text, numbers[i].right);
-                *numbers[i].value = value;
-        }
-        return 0;
-}
-
-static int override_profile(const RunOptions *options, Profile *profile, GuardRules *guard)
-{
-        const Profile before = *profile;
-        uint64_t streams = profile->streams;
-
-        if (options->count && (parse_u64(options->count, &profile->count) < 0 || profile->count < 1 ||
-                               profile->count > UINT64_C(1000000000)))
-                return refuse_option("count", options->count, "give a number of blocks from 1 to 1000000000");
-        if (options->block_size && (parse_size(options->block_size, &profile->block_size) < 0 ||
-                                    profile->block_size < PROBE_BLOCK_MIN ||
-                                    profile->block_size > PROBE_BLOCK_MAX || profile->block_size % 4096 != 0))
-                return refuse_option("block-size", options->block_size,
-                                     "give a multiple of 4K from 4K to 64M");
-        if (options->streams &&
-            (parse_u64(options->streams, &streams) < 0 || streams < 1 || streams > PROBE_MAX_STREAMS))
-                return refuse_option("streams", options->streams, "give a number from 1 to 128");
-        profile->streams = (unsigned) streams;
-        if (options->pattern && probe_pattern_from_string(options->pattern, &profile->pattern) < 0)
-                return refuse_option("pattern", options->pattern, "give zero or random");
-        if (options->max_duration &&
-            (parse_duration(options->max_duration, &guard->max_duration_ns) < 0 ||
-             guard->max_duration_ns < NS_PER_S || guard->max_duration_ns > 7 * 24 * 3600 * NS_PER_S))
-                return refuse_option("max-duration", options->max_duration,
-                                     "give a duration from 1s to 168h, such as 90s");
-        if (options->count)
+        int r = parameter_options_apply(given, "tierprobe run", profile_parameter, profile);
+        if (r >= 0)
+                r = parameter_options_apply(given, "tierprobe run", guard_parameter, &config->guard);
+        if (r >= 0)
+                r = parameter_options_apply(given, "tierprobe run", limits_parameter, &config->limits);
+        if (parameter_options_given(given, "count"))
                 profile->duration_ns = 0;
-        profile->certifying = profile->certifying && profile->count == before.count &&
-                              profile->block_size == before.block_size &&
-                              profile->streams == before.streams && profile->pattern == before.pattern;
-        return 0;
+        profile->certifying = profile->certifying && profile_is_procedure(profile);
+        return r;
 }
 
 /* ---- while it runs ---- */
@@ -495,7 +421,7 @@ static char *make_absolute(const char *path)
 
 int cli_run(int argc, char *argv[])
 {
-        RunOptions options = { 0 };
+        _cleanup_(run_options_done) RunOptions options = { 0 };
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *error = NULL, *path = NULL;
         _cleanup_(foreground_done) Foreground foreground = { 0 };
@@ -518,8 +444,7 @@ int cli_run(int argc, char *argv[])
                 return CLI_UNKNOWN;
         }
         Profile profile = *named;
-        if (override_limits(&options, &config->limits) < 0 ||
-            override_profile(&options, &profile, &config->guard) < 0)
+        if (override(&options, &profile, config) < 0)
                 return CLI_UNKNOWN;
         path = make_absolute(options.path);
         if (!path)

@@ -35,30 +35,31 @@ static void put_text(FILE *out, const char *text)
                 (void) fputc(text_is_control(*text) ? '?' : *text, out);
 }
 
-static void report_criterion(FILE *out, const Judgement *judgement, CriterionName name, const char *label,
-                             const char *relation)
+static void report_criterion(FILE *out, const Judgement *judgement, CriterionName name)
 {
         const Criterion *criterion = &judgement->criteria[name];
-        const CriterionText *text = &criterion_texts[name];
+        const CriterionRule *rule = &criterion_rules[name];
+        const char *relation = criterion_relation(name);
 
         if (!isfinite(criterion->value)) {
                 (void) fprintf(out, "%-*s%-18s not measured (limit: %s %g %s, column %s)\n", COLUMN,
-                               "INCONCLUSIVE", label, relation, criterion->limit, text->unit, text->column);
+                               "INCONCLUSIVE", rule->title, relation, criterion->limit, rule->unit,
+                               rule->column);
                 return;
         }
         /* Two decimals, as iostat has them, unless they would show a miss as met. */
         double rounded = round(criterion->value * 100) / 100;
-        bool hidden = !criterion->pass && (name == CRITERION_WRITE_LATENCY ? rounded < criterion->limit
-                                                                           : rounded >= criterion->limit);
+        bool hidden = !criterion->pass &&
+                      (rule->at_least ? rounded >= criterion->limit : rounded < criterion->limit);
         (void) fprintf(out, "%-*s%-18s %.*f %s (limit: %s %g %s, column %s)\n", COLUMN,
-                       criterion->pass ? "PASS" : "FAIL", label, hidden ? 6 : 2, criterion->value, text->unit,
-                       relation, criterion->limit, text->unit, text->column);
+                       criterion->pass ? "PASS" : "FAIL", rule->title, hidden ? 6 : 2, criterion->value,
+                       rule->unit, relation, criterion->limit, rule->unit, rule->column);
 }
 
 void report_judgement(FILE *out, const Judgement *judgement)
 {
-        report_criterion(out, judgement, CRITERION_WRITE_THROUGHPUT, "write throughput", "at least");
-        report_criterion(out, judgement, CRITERION_WRITE_LATENCY, "write latency", "under");
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                report_criterion(out, judgement, name);
         (void) fprintf(out, "%-*s%-18s %u of %u sample intervals meet both\n", COLUMN,
                        word(judgement->verdict), "verdict", judgement->samples_passing,
                        judgement->samples_total);

@@ -44,7 +44,7 @@ static Config *config_new_default(void)
         config->n_listen = 1;
         config->sample_interval_ns = NS_PER_S;
         config->history_ns = 24 * 3600 * NS_PER_S;
-        config->limits = LIMITS_DEFAULT;
+        config->limits = limits_default();
         config->schedule = SCHEDULE_RULES_DEFAULT;
         config->guard = GUARD_RULES_DEFAULT;
         for (size_t i = 0; i < ELEMENTSOF(built_in_profiles); i++) {

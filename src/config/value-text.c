@@ -91,7 +91,7 @@ static void release_text(void *field)
         free(*(char **) field);
 }
 
-const ParameterType type_path = { sizeof(char *), parse_path, print_text, release_text };
+const ParameterType type_path = { "PATH", sizeof(char *), parse_path, print_text, release_text };
 
 static int parse_device(const Parameter *parameter, void *field, const char *text, char why[WHY_SIZE])
 {
@@ -109,7 +109,7 @@ static int parse_device(const Parameter *parameter, void *field, const char *tex
         return device ? replace_text(field, device) : -ENOMEM;
 }
 
-const ParameterType type_device = { sizeof(char *), parse_device, print_text, release_text };
+const ParameterType type_device = { "NAME", sizeof(char *), parse_device, print_text, release_text };
 
 /* ---- lists ---- */
 
@@ -240,7 +240,7 @@ static void forget_listen(void *field)
                 free(config->listen[--config->n_listen]);
 }
 
-const ParameterType type_listen = { 0, parse_listen, print_listen, forget_listen };
+const ParameterType type_listen = { "ADDR", 0, parse_listen, print_listen, forget_listen };
 
 /* ---- host names ---- */
 
@@ -299,4 +299,4 @@ static int parse_hosts(const Parameter *parameter, void *field, const char *valu
         return replace_text(field, TAKE_PTR(hosts));
 }
 
-const ParameterType type_hosts = { sizeof(char *), parse_hosts, print_text, release_text };
+const ParameterType type_hosts = { "HOSTS", sizeof(char *), parse_hosts, print_text, release_text };

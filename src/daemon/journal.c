@@ -61,7 +61,7 @@ static void journal_run(int level, const char *id, const RunRecord *record, cons
 {
         const Judgement *judgement = &record->judgement;
         LogField fields[MAX_FIELDS];
-        char throughput[32], latency[32], reasons[512] = "";
+        char figures[N_CRITERIA][32], reasons[512] = "";
         size_t n = 0, at = 0;
 
         fields[n++] = (LogField){ "TIERPROBE_RUN_ID", record->id };
@@ -75,13 +75,14 @@ static void journal_run(int level, const char *id, const RunRecord *record, cons
                                                 reason_to_string(judgement->reasons.items[i].code));
                 if (reasons[0])
                         fields[n++] = (LogField){ "TIERPROBE_REASON", reasons };
-                if (isfinite(judgement->measured.wkb_s)) {
-                        (void) snprintf(throughput, sizeof throughput, "%.2f", judgement->measured.wkb_s);
-                        fields[n++] = (LogField){ "TIERPROBE_WKB_PER_S", throughput };
-                }
-                if (isfinite(judgement->measured.w_await)) {
-                        (void) snprintf(latency, sizeof latency, "%.2f", judgement->measured.w_await);
-                        fields[n++] = (LogField){ "TIERPROBE_W_AWAIT_MS", latency };
+                for (CriterionName name = 0; name < N_CRITERIA; name++) {
+                        const CriterionRule *rule = &criterion_rules[name];
+                        double value = criterion_value(name, &judgement->measured) * rule->per_unit;
+
+                        if (!isfinite(value))
+                                continue;
+                        (void) snprintf(figures[name], sizeof figures[name], "%.2f", value);
+                        fields[n++] = (LogField){ rule->field, figures[name] };
                 }
         }
         log_event(level, id, fields, n, "%s", message);
@@ -103,7 +104,7 @@ void journal_run_ended(const RunRecord *record)
         const char *device = record->device && record->device->name[0] ? record->device->name : "no device";
         const char *id = MESSAGE_RUN_INCONCLUSIVE;
         int level = LOG_WARNING;
-        char message[1600], figures[160] = "";
+        char message[1600], figures[256] = "";
         size_t at = 0;
 
         switch (judgement->verdict) {
@@ -120,11 +121,15 @@ void journal_run_ended(const RunRecord *record)
         case _VERDICT_MAX:
                 break;
         }
-        if (isfinite(judgement->measured.wkb_s) && isfinite(judgement->measured.w_await))
-                (void) snprintf(figures, sizeof figures,
-                                ": %.0f MB/s (at least %g), w_await %.2f ms (under %g)",
-                                judgement->measured.wkb_s / 1000, record->limits.write_mb_per_s,
-                                judgement->measured.w_await, record->limits.w_await_ms);
+        for (CriterionName name = 0; name < N_CRITERIA && at < sizeof figures; name++) {
+                const CriterionRule *rule = &criterion_rules[name];
+                double value = criterion_value(name, &judgement->measured);
+
+                if (isfinite(value))
+                        at += (size_t) snprintf(figures + at, sizeof figures - at, "%s %s %.2f %s (%s %g)",
+                                                at > 0 ? "," : ":", rule->title, value, rule->unit,
+                                                criterion_relation(name), record->limits.value[name]);
+        }
         at = (size_t) snprintf(message, sizeof message, "run %s of %s on %s: %s%s", record->id,
                                record->target, device, verdict_to_string(judgement->verdict), figures);
         for (size_t i = 0; i < judgement->reasons.n && at < sizeof message; i++)

@@ -48,6 +48,12 @@ static double each(uint64_t total, uint64_t ios)
         return ios > 0 ? (double) total / (double) ios : NAN;
 }
 
+void metrics_forget(Metrics *metrics)
+{
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
+                *(double *) (void *) ((char *) metrics + metric_columns[i].offset) = NAN;
+}
+
 void metrics_from_delta(const Delta *delta, Metrics *ret)
 {
         /* Hundredths of a second and this order of operations are iostat's, so that over an interval of

@@ -29,7 +29,7 @@ json_t *json_text_or_null(const char *text); /* NULL and "" become null */
 json_t *json_major_minor(uint32_t major, uint32_t minor);
 
 /* The two requirements: figures of JUDGEMENT (null while not known) against the limits given. */
-json_t *criteria_with_limits(const Judgement *judgement, double throughput_limit, double latency_limit);
+json_t *criteria_with_limits(const Judgement *judgement, const Limits *limits);
 
 /* What json_run() adds with evidence. */
 struct RunRecord;

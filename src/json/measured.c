@@ -62,27 +62,23 @@ json_t *json_reasons(const Reasons *reasons)
         return TAKE_PTR(array);
 }
 
-json_t *criteria_with_limits(const Judgement *judgement, double throughput_limit, double latency_limit)
+json_t *criteria_with_limits(const Judgement *judgement, const Limits *limits)
 {
-        const double limits[N_CRITERIA] = {
-                [CRITERION_WRITE_THROUGHPUT] = throughput_limit,
-                [CRITERION_WRITE_LATENCY] = latency_limit,
-        };
         json_auto_t *array = json_array();
 
         if (!array)
                 return NULL;
         for (size_t i = 0; i < N_CRITERIA; i++) {
                 const Criterion *criterion = &judgement->criteria[i];
-                const CriterionText *text = &criterion_texts[i];
+                const CriterionRule *rule = &criterion_rules[i];
                 bool known = judgement->criteria_known && isfinite(criterion->value);
 
                 if (json_array_append_new(
-                            array, OBJECT({ "name", json_text(text->name) },
+                            array, OBJECT({ "name", json_text(rule->name) },
                                           { "value", json_number_or_null(known ? criterion->value : NAN) },
-                                          { "unit", json_text(text->unit) },
-                                          { "limit", json_number_or_null(limits[i]) },
-                                          { "column", json_text(text->column) },
+                                          { "unit", json_text(rule->unit) },
+                                          { "limit", json_number_or_null(limits->value[i]) },
+                                          { "column", json_text(rule->column) },
                                           { "pass", known ? json_boolean(criterion->pass) : json_null() })) <
                     0)
                         return NULL;
@@ -92,13 +88,24 @@ json_t *criteria_with_limits(const Judgement *judgement, double throughput_limit
 
 json_t *json_criteria(const Judgement *judgement)
 {
-        return criteria_with_limits(judgement, judgement->criteria[CRITERION_WRITE_THROUGHPUT].limit,
-                                    judgement->criteria[CRITERION_WRITE_LATENCY].limit);
+        Limits limits = { 0 };
+
+        for (size_t i = 0; i < N_CRITERIA; i++)
+                limits.value[i] = judgement->criteria[i].limit;
+        return criteria_with_limits(judgement, &limits);
 }
 
 json_t *json_limits(const Limits *limits)
 {
-        return OBJECT({ "write_mb_per_s", json_number_or_null(limits->write_mb_per_s) },
-                      { "w_await_ms", json_number_or_null(limits->w_await_ms) },
-                      { "pass_ratio", json_number_or_null(limits->pass_ratio) });
+        const Parameter *parameter = NULL;
+        json_auto_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; (parameter = limits_parameter(i)); i++)
+                if (!put(object, parameter->name,
+                         json_number_or_null(*(const double *) (const void *) ((const char *) limits +
+                                                                               parameter->offset))))
+                        return NULL;
+        return TAKE_PTR(object);
 }

@@ -102,6 +102,18 @@ static double progress(const RunRecord *run)
         return fmin(1, (double) run->bytes_written / (double) run->bytes_total);
 }
 
+static json_t *samples(const Judgement *judgement)
+{
+        json_auto_t *object = OBJECT({ "total", json_u64(judgement->samples_total) },
+                                     { "passing", json_u64(judgement->samples_passing) },
+                                     { "dropped", json_u64(judgement->samples_dropped) });
+
+        for (size_t i = 0; object && i < N_CRITERIA; i++)
+                if (!put(object, criterion_rules[i].samples_key, json_u64(judgement->samples_missing[i])))
+                        return NULL;
+        return TAKE_PTR(object);
+}
+
 json_t *json_run(const RunRecord *run, bool evidence)
 {
         const Judgement *judgement = &run->judgement;
@@ -124,14 +136,8 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "bytes_total", json_u64(run->bytes_total) },
                 { "bytes_written", json_u64(run->bytes_written) },
                 { "progress", json_number_or_null(progress(run)) },
-                { "criteria",
-                  criteria_with_limits(judgement, run->limits.write_mb_per_s, run->limits.w_await_ms) },
-                { "measured", measured(judgement) },
-                { "samples", OBJECT({ "total", json_u64(judgement->samples_total) },
-                                    { "passing", json_u64(judgement->samples_passing) },
-                                    { "dropped", json_u64(judgement->samples_dropped) },
-                                    { "low", json_u64(judgement->samples_low) },
-                                    { "slow", json_u64(judgement->samples_slow) }) },
+                { "criteria", criteria_with_limits(judgement, &run->limits) },
+                { "measured", measured(judgement) }, { "samples", samples(judgement) },
                 { "latency_ms", run->has_latency ? latency(&run->latency) : json_null() },
                 { "foreign_write_ratio", json_number_or_null(judgement->foreign_write_ratio) },
                 { "device", json_device(run->device) },

@@ -92,7 +92,7 @@ static void read_criteria(Reader *reader, const json_t *object, Judgement *judge
                 const char *name = read_string(reader, item, "name", false);
                 size_t c = 0;
 
-                while (name && c < N_CRITERIA && strcmp(name, criterion_texts[c].name) != 0)
+                while (name && c < N_CRITERIA && strcmp(name, criterion_rules[c].name) != 0)
                         c++;
                 if (!name || c == N_CRITERIA) {
                         reader_fail(reader, "criterion %zu is not one of ours", i);
@@ -125,20 +125,22 @@ static void read_measured(Reader *reader, const json_t *object, Judgement *judge
 static void read_samples(Reader *reader, const json_t *object, Judgement *judgement)
 {
         const json_t *samples = read_object(reader, object, "samples", false);
-        uint64_t total = 0, passing = 0, dropped = 0, low = 0, slow = 0;
+        uint64_t total = 0, passing = 0, dropped = 0;
 
         read_u64(reader, samples, "total", UINT_MAX, &total);
         read_u64(reader, samples, "passing", UINT_MAX, &passing);
         read_u64(reader, samples, "dropped", UINT_MAX, &dropped);
-        read_u64(reader, samples, "low", UINT_MAX, &low);
-        read_u64(reader, samples, "slow", UINT_MAX, &slow);
+        for (size_t i = 0; i < N_CRITERIA; i++) {
+                uint64_t missing = 0;
+
+                read_u64(reader, samples, criterion_rules[i].samples_key, UINT_MAX, &missing);
+                judgement->samples_missing[i] = (unsigned) missing;
+        }
         if (!reader->error && passing > total)
                 reader_fail(reader, "more samples pass than there are");
         judgement->samples_total = (unsigned) total;
         judgement->samples_passing = (unsigned) passing;
         judgement->samples_dropped = (unsigned) dropped;
-        judgement->samples_low = (unsigned) low;
-        judgement->samples_slow = (unsigned) slow;
 }
 
 static void read_latency(Reader *reader, const json_t *latency, LatencySummary *ret)
@@ -193,8 +195,8 @@ static void read_limits(Reader *reader, const json_t *object, Limits *limits)
 {
         const json_t *member = read_object(reader, object, "limits", false);
 
-        read_number(reader, member, "write_mb_per_s", &limits->write_mb_per_s);
-        read_number(reader, member, "w_await_ms", &limits->w_await_ms);
+        for (size_t i = 0; i < N_CRITERIA; i++)
+                read_number(reader, member, criterion_rules[i].limit.name, &limits->value[i]);
         read_number(reader, member, "pass_ratio", &limits->pass_ratio);
 }
 

@@ -30,7 +30,8 @@ static void print_pattern(const Parameter *parameter, const void *field, FILE *o
         (void) fputs(probe_pattern_to_string(*(const ProbePattern *) field), out);
 }
 
-static const ParameterType type_pattern = { sizeof(ProbePattern), parse_pattern, print_pattern, NULL };
+static const ParameterType type_pattern = { "NAME", sizeof(ProbePattern), parse_pattern, print_pattern,
+                                            NULL };
 
 #define FIELD(member) offsetof(Profile, member)
 

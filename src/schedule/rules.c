@@ -66,7 +66,8 @@ static void print_window(const Parameter *parameter, const void *field, FILE *ou
                        window->end_min / 60U, window->end_min % 60U);
 }
 
-static const ParameterType type_window = { sizeof(ScheduleWindow), parse_window, print_window, NULL };
+static const ParameterType type_window = { "HH:MM-HH:MM", sizeof(ScheduleWindow), parse_window, print_window,
+                                           NULL };
 
 /* ---- what must stay free ---- */
 
@@ -111,7 +112,7 @@ static void print_min_free(const Parameter *parameter, const void *field, FILE *
                 (void) fputs(format_size(buf, min_free->bytes), out);
 }
 
-static const ParameterType type_min_free = { sizeof(MinFree), parse_min_free, print_min_free, NULL };
+static const ParameterType type_min_free = { "SIZE", sizeof(MinFree), parse_min_free, print_min_free, NULL };
 
 /* ---- the tables ---- */
 

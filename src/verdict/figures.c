@@ -14,8 +14,6 @@ void judgement_init(const Limits *limits, Judgement *ret)
 {
         Judgement j = {
                 .verdict = VERDICT_NEVER_RUN,
-                .criteria = { [CRITERION_WRITE_THROUGHPUT] = { NAN, limits->write_mb_per_s, false },
-                              [CRITERION_WRITE_LATENCY] = { NAN, limits->w_await_ms, false } },
                 .elapsed_s = NAN,
                 .app_write_mb_per_s = NAN,
                 .foreign_write_ratio = NAN,
@@ -24,18 +22,21 @@ void judgement_init(const Limits *limits, Judgement *ret)
                 .worst_sample_mb_per_s = NAN,
         };
 
-        for (size_t i = 0; i < sizeof j.measured / sizeof(double); i++)
-                ((double *) (void *) &j.measured)[i] = NAN;
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                j.criteria[name] = (Criterion){ NAN, limits->value[name], false };
+        metrics_forget(&j.measured);
         *ret = j;
 }
 
-void judgement_set_figures(const Limits *limits, double wkb_s, double w_await, Judgement *j)
+void judgement_set_figures(const Limits *limits, const Metrics *figures, Judgement *j)
 {
-        j->criteria[CRITERION_WRITE_THROUGHPUT].value = wkb_s / 1000;
-        j->criteria[CRITERION_WRITE_THROUGHPUT].pass = throughput_met(limits, wkb_s);
-        j->criteria[CRITERION_WRITE_LATENCY].value = w_await;
-        j->criteria[CRITERION_WRITE_LATENCY].pass = latency_met(limits, w_await);
-        j->criteria_known = !isnan(wkb_s) || !isnan(w_await);
+        for (CriterionName name = 0; name < N_CRITERIA; name++) {
+                Criterion *criterion = &j->criteria[name];
+
+                criterion->value = criterion_value(name, figures);
+                criterion->pass = criterion_met(limits, name, criterion->value);
+                j->criteria_known |= !isnan(criterion->value);
+        }
 }
 
 #define NUMBER_SIZE 40
@@ -58,19 +59,23 @@ static const char *tell_apart(char buf[NUMBER_SIZE], double value, double limit)
 static void add_unsteady(const Limits *limits, const char *device, const Judgement *j, Reasons *misses)
 {
         double first = j->first_third_mb_per_s, last = j->last_third_mb_per_s;
-        char course[160] = "";
+        char course[160] = "", each[160] = "";
+        size_t at = 0;
 
+        for (CriterionName name = 0; name < N_CRITERIA && at < sizeof each; name++)
+                at += (size_t) snprintf(each + at, sizeof each - at, "%s%u miss the %s", name > 0 ? ", " : "",
+                                        j->samples_missing[name], criterion_rules[name].title);
         if (!isnan(first) && !isnan(last))
                 (void) snprintf(course, sizeof course,
                                 " First third %.1f MB/s, last third %.1f MB/s, worst %.1f MB/s%s.", first,
                                 last, j->worst_sample_mb_per_s,
                                 last < CLIFF_RATIO * first ? ": a cliff, as when a cache is full" : "");
-        reasons_add(misses, REASON_UNSTEADY,
-                    "The mean of %s passes, but only %u of %u samples (%.1f %%, limit %.4g %%) meet both "
-                    "limits: %u miss the throughput, %u the latency.%s Look for throttling or other load.",
-                    device, j->samples_passing, j->samples_total,
-                    100.0 * j->samples_passing / j->samples_total, 100 * limits->pass_ratio, j->samples_low,
-                    j->samples_slow, course);
+        reasons_add(
+                misses, REASON_UNSTEADY,
+                "The mean of %s passes, but only %u of %u samples (%.1f %%, limit %.4g %%) meet the limits: "
+                "%s.%s Look for throttling or other load.",
+                device, j->samples_passing, j->samples_total, 100.0 * j->samples_passing / j->samples_total,
+                100 * limits->pass_ratio, each, course);
 }
 
 static const char *about_rounding(double distance, double rounding)
@@ -81,28 +86,28 @@ static const char *about_rounding(double distance, double rounding)
                        : "";
 }
 
-bool find_misses(const Limits *limits, const char *device, Rounding rounding, const Judgement *j,
+bool find_misses(const Limits *limits, const char *device, const double *rounding, const Judgement *j,
                  Reasons *misses)
 {
-        const Criterion *throughput = &j->criteria[CRITERION_WRITE_THROUGHPUT];
-        const Criterion *latency = &j->criteria[CRITERION_WRITE_LATENCY];
+        bool all_met = true;
         char value[NUMBER_SIZE];
 
-        if (!isnan(throughput->value) && !throughput->pass)
-                reasons_add(misses, REASON_WRITE_THROUGHPUT_LOW,
-                            "%s wrote %s MB/s (wkB/s %.2f), at least %.6g MB/s are required. Use a faster "
-                            "device, or see whether more streams or less load help.%s",
-                            device, tell_apart(value, throughput->value, throughput->limit),
-                            throughput->value * 1000, throughput->limit,
-                            about_rounding((throughput->limit - throughput->value) * 1000, rounding.wkb_s));
-        if (!isnan(latency->value) && !latency->pass)
-                reasons_add(misses, REASON_WRITE_LATENCY_HIGH,
-                            "A write to %s took %s ms on average (w_await), less than %.6g ms is required. "
-                            "Use a faster device, or fewer writers at once.%s",
-                            device, tell_apart(value, latency->value, latency->limit), latency->limit,
-                            about_rounding(latency->value - latency->limit, rounding.w_await));
-        if (misses->n == 0 && throughput->pass && latency->pass && j->samples_total > 0 &&
-            !ratio_met(limits, j->samples_passing, j->samples_total))
+        for (CriterionName name = 0; name < N_CRITERIA; name++) {
+                const CriterionRule *rule = &criterion_rules[name];
+                const Criterion *criterion = &j->criteria[name];
+                double distance = fabs(criterion->limit - criterion->value) * rule->per_unit;
+
+                all_met &= criterion->pass;
+                if (!isnan(criterion->value) && !criterion->pass)
+                        rule->say_missed(
+                                &(Miss){ .device = device,
+                                         .value = tell_apart(value, criterion->value, criterion->limit),
+                                         .column = criterion->value * rule->per_unit,
+                                         .limit = criterion->limit,
+                                         .remark = about_rounding(distance, rounding ? rounding[name] : 0) },
+                                misses);
+        }
+        if (all_met && j->samples_total > 0 && !ratio_met(limits, j->samples_passing, j->samples_total))
                 add_unsteady(limits, device, j, misses);
         return misses->n > 0;
 }

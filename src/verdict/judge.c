@@ -159,11 +159,11 @@ static void find_gaps(const RunFacts *facts, const Window *window, Reasons *reas
                             device, window->implausible_mb_s);
         double most_ms =
                 (double) window->sum.interval_ns / 1e6 * IMPLAUSIBLE_AWAIT_WINDOWS + IMPLAUSIBLE_AWAIT_MS;
-        if (window->w_await > most_ms)
+        if (window->figures.w_await > most_ms)
                 reasons_add(reasons, REASON_COUNTERS_RESET,
                             "The counters of %s jumped: a w_await of %.3g ms cannot come from a test of %.1f "
                             "s. Run again.",
-                            device, window->w_await, ns_to_s(window->sum.interval_ns));
+                            device, window->figures.w_await, ns_to_s(window->sum.interval_ns));
 }
 
 static bool is_untimed(const Delta *sum)
@@ -257,8 +257,7 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         judgement_init(limits, j);
         j->samples_total = window->samples;
         j->samples_passing = window->passing;
-        j->samples_low = window->low;
-        j->samples_slow = window->slow;
+        memcpy(j->samples_missing, window->missing, sizeof j->samples_missing);
         j->samples_dropped = window->dropped;
         if (window->sum.interval_ns > 0) {
                 metrics_from_delta(&window->sum, &j->measured);
@@ -273,9 +272,12 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
                 j->foreign_write_ratio = foreign_ratio(facts, device_bytes);
         /* No write completed: the throughput of that is no throughput, as its latency is none. */
-        bool written = window->sum.w_ios > 0 || window->sum.w_sectors > 0;
-        judgement_set_figures(limits, written ? window->wkb_s : NAN,
-                              is_untimed(&window->sum) ? NAN : window->w_await, j);
+        Metrics judged = window->figures;
+        if (window->sum.w_ios == 0 && window->sum.w_sectors == 0)
+                judged.wkb_s = NAN;
+        if (is_untimed(&window->sum))
+                judged.w_await = NAN;
+        judgement_set_figures(limits, &judged, j);
 }
 
 static void add_remarks(const RunFacts *facts, const Window *window, Reasons *reasons)
@@ -305,7 +307,7 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
         if (j->reasons.n > 0)
                 return VERDICT_INCONCLUSIVE;
 
-        bool missed = find_misses(limits, device_name(facts), (Rounding){ 0 }, j, &misses);
+        bool missed = find_misses(limits, device_name(facts), NULL, j, &misses);
         /* That the mean misses is known of the shortest test; that a disk is unsteady is not, of one sample.
          */
         if (missed && window->samples < MIN_SAMPLES_TO_PASS && misses.n == 1 &&

@@ -18,9 +18,14 @@ double window_wkb_s(uint64_t sectors, uint64_t interval_ns)
         return (double) sectors * 5e8 / (double) interval_ns;
 }
 
-static double w_await(const Delta *delta)
+/* What is judged of an interval: iostat's columns, but for the throughput, which is rounded once and counts
+ * each of the writers' bytes once. */
+static void judged_figures(const Delta *delta, double copies, Metrics *ret)
 {
-        return delta->w_ios ? (double) delta->w_ms / (double) delta->w_ios : NAN;
+        metrics_forget(ret);
+        if (delta->interval_ns > 0)
+                metrics_from_delta(delta, ret);
+        ret->wkb_s = window_wkb_s(delta->w_sectors, delta->interval_ns) / copies;
 }
 
 static void delta_add(Delta *sum, const Delta *delta)
@@ -107,14 +112,19 @@ static void count_samples(const Limits *limits, const RunFacts *facts, Window *w
         for (Walk walk = { .facts = facts }; walk_next(&walk);) {
                 if (walk.gap != GAP_NONE || !walk.full)
                         continue;
-                double wkb_s = window_wkb_s(walk.delta.w_sectors, walk.delta.interval_ns) / window->copies;
-                bool fast = throughput_met(limits, wkb_s), quick = latency_met(limits, w_await(&walk.delta));
+                bool passes = true;
+                Metrics figures;
 
-                window->passing += fast && quick;
-                window->low += !fast;
-                window->slow += !quick;
-                if (!(wkb_s >= window->worst_wkb_s))
-                        window->worst_wkb_s = wkb_s;
+                judged_figures(&walk.delta, window->copies, &figures);
+                for (CriterionName name = 0; name < N_CRITERIA; name++) {
+                        bool met = criterion_met(limits, name, criterion_value(name, &figures));
+
+                        window->missing[name] += !met;
+                        passes &= met;
+                }
+                window->passing += passes;
+                if (!(figures.wkb_s >= window->worst_wkb_s))
+                        window->worst_wkb_s = figures.wkb_s;
                 if (index < third || index >= window->samples - third) {
                         size_t part = index >= third;
                         sectors[part] += walk.delta.w_sectors;
@@ -128,12 +138,9 @@ static void count_samples(const Limits *limits, const RunFacts *facts, Window *w
 
 void window_measure(const Limits *limits, const RunFacts *facts, Window *ret)
 {
-        Window window = { .wkb_s = NAN,
-                          .w_await = NAN,
-                          .copies = 1,
-                          .first_third_wkb_s = NAN,
-                          .last_third_wkb_s = NAN,
-                          .worst_wkb_s = NAN };
+        Window window = {
+                .copies = 1, .first_third_wkb_s = NAN, .last_third_wkb_s = NAN, .worst_wkb_s = NAN
+        };
 
         if (facts->n_snapshots >= 2) {
                 add_up(facts, &window);
@@ -141,9 +148,8 @@ void window_measure(const Limits *limits, const RunFacts *facts, Window *ret)
                 double seen = (double) window.sum.w_sectors * SECTOR_BYTES;
                 if (facts->rows_summed && written > 0 && seen > written)
                         window.copies = seen / written;
-                window.wkb_s = window_wkb_s(window.sum.w_sectors, window.sum.interval_ns) / window.copies;
-                window.w_await = w_await(&window.sum);
                 count_samples(limits, facts, &window);
         }
+        judged_figures(&window.sum, window.copies, &window.figures);
         *ret = window;
 }

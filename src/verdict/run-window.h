@@ -9,10 +9,10 @@ typedef struct Window {
         bool broken[_GAP_MAX];   /* which gaps it has */
         bool implausible;        /* an interval moved more than any device can */
         double implausible_mb_s; /* how fast that would have been */
-        double wkb_s, w_await;   /* over the whole; NAN unknown */
+        Metrics figures;         /* what is judged of the whole; NAN unknown */
         double copies; /* device bytes for each byte of the writers, where rows were summed; else 1 */
 
-        unsigned samples, passing, low, slow, dropped;
+        unsigned samples, passing, missing[N_CRITERIA], dropped;
         double first_third_wkb_s, last_third_wkb_s, worst_wkb_s; /* NAN unknown */
 } Window;
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of verdicts and reasons, the list of reasons, and the rule for one interval. Pure. */
+/* Names of verdicts and reasons, the list of reasons. Pure. */
 
 #include "tierprobe/verdict.h"
 
-#include "tierprobe/cleanup.h"
-
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,27 +40,6 @@ static const char *const reason_names[_REASON_MAX] = {
         [REASON_HEADER_MISSING] = "header_missing",
         [REASON_NO_ROWS] = "no_rows",
 };
-
-const CriterionText criterion_texts[N_CRITERIA] = {
-        [CRITERION_WRITE_THROUGHPUT] = { "write_throughput", "MB/s", "wkB/s" },
-        [CRITERION_WRITE_LATENCY] = { "write_latency", "ms", "w_await" },
-};
-
-static const Parameter limits_parameters[] = {
-        { "write_mb_per_s", &parameter_number, offsetof(Limits, write_mb_per_s), .low = 0.001, .high = 1e6,
-          .right = "a number of MB/s from 0.001 to 1000000, such as 600",
-          .help = "throughput needed: wkB/s / 1000" },
-        { "w_await_ms", &parameter_number, offsetof(Limits, w_await_ms), .low = 0.001, .high = 1e6,
-          .right = "a number of milliseconds from 0.001 to 1000000, such as 20",
-          .help = "latency needed: w_await below it" },
-        { "pass_ratio", &parameter_number, offsetof(Limits, pass_ratio), .low = 0, .high = 1,
-          .right = "a number from 0 to 1, such as 0.90", .help = "part of the samples that must meet both" },
-};
-
-const Parameter *limits_parameter(size_t index)
-{
-        return index < ELEMENTSOF(limits_parameters) ? &limits_parameters[index] : NULL;
-}
 
 /* Index of TEXT in NAMES, or -EINVAL. */
 static int name_index(const char *const *names, size_t n, const char *text)
@@ -153,24 +129,6 @@ void reasons_add(Reasons *reasons, ReasonCode code, const char *format, ...)
                 reason->detail[0] = '\0';
         else if ((size_t) length >= sizeof reason->detail)
                 end_at_character(reason->detail, sizeof reason->detail);
-}
-
-/* Both comparisons are made in the unit of the limit: a value that is the limit as a decimal number is then
- * the very same double, 70 kB/s / 1000 == 0.07, where 0.07 * 1000 is a little more than 70. */
-
-bool throughput_met(const Limits *limits, double wkb_s)
-{
-        return isfinite(wkb_s) && wkb_s / 1000 >= limits->write_mb_per_s;
-}
-
-bool latency_met(const Limits *limits, double w_await)
-{
-        return isfinite(w_await) && w_await < limits->w_await_ms;
-}
-
-bool limits_met(const Limits *limits, double wkb_s, double w_await)
-{
-        return throughput_met(limits, wkb_s) && latency_met(limits, w_await);
 }
 
 bool ratio_met(const Limits *limits, unsigned passing, unsigned total)

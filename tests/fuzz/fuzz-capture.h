@@ -24,7 +24,9 @@ static inline CaptureJudge *fuzz_judge(const char *text, size_t size, size_t cut
 {
         CaptureJudge *judge = NULL;
 
-        if (capture_judge_new(&LIMITS_DEFAULT, NULL, &judge) < 0)
+        const Limits limits = limits_default();
+
+        if (capture_judge_new(&limits, NULL, &judge) < 0)
                 return NULL;
         FUZZ_ASSERT(capture_judge_feed(judge, text, cut) == 0);
         FUZZ_ASSERT(capture_judge_feed(judge, text + cut, size - cut) == 0);

@@ -76,8 +76,8 @@ def test_standard_input_and_limits():
     (["--frobnicate"], "unrecognized"),
     (["a", "b"], "one FILE"),
     (["--pass-ratio", "2"], "from 0 to 1"),
-    (["--w-await-ms", "0"], "above 0"),
-    (["--write-mb-per-s", "1e400"], "from 0"),
+    (["--w-await-ms", "0"], "from 0.001"),
+    (["--write-mb-per-s", "1e400"], "from 0.001"),
     (["--device", ""], "name"),
     (["--device"], "argument"),
 ])

@@ -120,7 +120,7 @@ static RunRecord *add_run(const char *target, const char *profile, RunState stat
         (void) snprintf(run->target, sizeof run->target, "%s", target);
         (void) snprintf(run->profile, sizeof run->profile, "%s", profile ? profile : "procedure");
         run->state = state;
-        run->limits = LIMITS_DEFAULT;
+        run->limits = limits_default();
         if (run_state_ended(state))
                 run->judgement.verdict = VERDICT_PASS;
         stub.runs[stub.n_runs++] = run;
@@ -372,7 +372,7 @@ int main(void)
         if (verdict_from_string(env("STUB_VERDICT", "pass"), &stub.verdict) < 0)
                 die("STUB_VERDICT", EINVAL);
         stub.start = env("STUB_START", "accept");
-        stub.config.limits = LIMITS_DEFAULT;
+        stub.config.limits = limits_default();
         stub.config.sample_interval_ns = NS_PER_S;
         make_data();
 

@@ -36,7 +36,9 @@ static CaptureJudge *judge_pieces(const char *text, size_t size, const char *dev
 {
         CaptureJudge *judge = NULL;
 
-        assert_int_equal(capture_judge_new(&LIMITS_DEFAULT, device, &judge), 0);
+        const Limits limits = limits_default();
+
+        assert_int_equal(capture_judge_new(&limits, device, &judge), 0);
         for (size_t at = 0; at < size; at += piece)
                 assert_int_equal(capture_judge_feed(judge, text + at, size - at < piece ? size - at : piece),
                                  0);

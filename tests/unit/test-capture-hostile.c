@@ -23,7 +23,9 @@ static CaptureJudge *judge_new(const char *device)
 {
         CaptureJudge *judge = NULL;
 
-        assert_int_equal(capture_judge_new(&LIMITS_DEFAULT, device, &judge), 0);
+        const Limits limits = limits_default();
+
+        assert_int_equal(capture_judge_new(&limits, device, &judge), 0);
         return judge;
 }
 

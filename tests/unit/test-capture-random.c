@@ -330,7 +330,9 @@ static void test_random(void **state)
                 assert_int_equal(fclose(c.out), 0);
 
                 _cleanup_(capture_judge_freep) CaptureJudge *judge = NULL;
-                assert_int_equal(capture_judge_new(&LIMITS_DEFAULT, NULL, &judge), 0);
+                const Limits limits = limits_default();
+
+                assert_int_equal(capture_judge_new(&limits, NULL, &judge), 0);
                 for (size_t at = 0; at < c.size;) {
                         size_t piece = 1 + any(200);
                         if (piece > c.size - at)

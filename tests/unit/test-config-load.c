@@ -116,8 +116,8 @@ static void test_defaults(void **state)
         assert_int_equal(config->sample_interval_ns, NS_PER_S);
         assert_int_equal(config->history_ns, 86400 * NS_PER_S);
         assert_int_equal(config_ring_capacity(config), 86400);
-        assert_number(config->limits.write_mb_per_s, 600);
-        assert_number(config->limits.w_await_ms, 20);
+        assert_number(config->limits.value[CRITERION_WRITE_THROUGHPUT], 600);
+        assert_number(config->limits.value[CRITERION_WRITE_LATENCY], 20);
         assert_number(config->limits.pass_ratio, 0.90);
         assert_int_equal(config->schedule.interval_ns, 86400 * NS_PER_S);
         assert_int_equal(config->schedule.jitter_ns, 3600 * NS_PER_S);
@@ -179,7 +179,7 @@ static void test_every_key(void **state)
         assert_string_equal(config->tls_cert, "/etc/cert.pem");
         assert_string_equal(config->tls_key, "/etc/key.pem");
         assert_int_equal(config_ring_capacity(config), 36000);
-        assert_number(config->limits.write_mb_per_s, 1.5);
+        assert_number(config->limits.value[CRITERION_WRITE_THROUGHPUT], 1.5);
         assert_int_equal(config->schedule.interval_ns, 7 * 86400 * NS_PER_S);
         assert_true(config->schedule.window.set);
         assert_int_equal(config->schedule.window.start_min, 22 * 60 + 30);
@@ -518,7 +518,7 @@ static void test_without_targets(void **state)
         (void) state;
         write_bytes(file, "[limits]\nw_await_ms = 5\n[target x]\n", 35);
         assert_int_equal(config_load_without_targets(&(ConfigOptions){ .file = file }, &config, &error), 0);
-        assert_number(config->limits.w_await_ms, 5);
+        assert_number(config->limits.value[CRITERION_WRITE_LATENCY], 5);
         config = config_free(config);
 }
 

@@ -138,7 +138,7 @@ static RunRecord *random_run(void)
         run->max_duration_ns = random_u64() % 1000000000000000;
         run->bytes_total = random_u64();
         run->bytes_written = random_u64();
-        run->limits = (Limits){ .write_mb_per_s = 600, .w_await_ms = 20.5, .pass_ratio = 0.1 };
+        run->limits = (Limits){ .value = { 600, 20.5 }, .pass_ratio = 0.1 };
         if (run_state_ended(run->state))
                 judgement->verdict = (Verdict) (1 + random() % (_VERDICT_MAX - 1));
         judgement->reasons.n = (size_t) random() % (MAX_REASONS + 1);
@@ -159,8 +159,8 @@ static RunRecord *random_run(void)
         judgement->samples_total = (unsigned) random();
         judgement->samples_passing = (unsigned) random() % (judgement->samples_total + 1U);
         judgement->samples_dropped = (unsigned) random();
-        judgement->samples_low = (unsigned) random();
-        judgement->samples_slow = (unsigned) random();
+        for (size_t i = 0; i < N_CRITERIA; i++)
+                judgement->samples_missing[i] = (unsigned) random();
         run->has_latency = random() % 2;
         if (run->has_latency)
                 run->latency = (LatencySummary){ random_number(), random_number(), random_number(),
@@ -358,7 +358,7 @@ static void test_shape(void **state)
 
         (void) state;
         assert_int_equal(run_record_new(&run), 0);
-        run->limits = LIMITS_DEFAULT;
+        run->limits = limits_default();
         json_auto_t *object = json_run(run, false);
         assert_keys_first(object, keys);
         assert_keys_first(json_object_get(object, "measured"), measured);

@@ -70,7 +70,8 @@ static Judgement judge(const Run *run)
 {
         Judgement j;
 
-        judge_run(&LIMITS_DEFAULT, &run->facts, &j);
+        const Limits limits = limits_default();
+        judge_run(&limits, &run->facts, &j);
         return j;
 }
 
@@ -206,8 +207,8 @@ static void test_samples(void **state)
                 check(&run, bad == 1 ? "pass" : "fail: unsteady");
         }
         j = judge(&run);
-        assert_int_equal(j.samples_low, 2);
-        assert_int_equal(j.samples_slow, 0);
+        assert_int_equal(j.samples_missing[CRITERION_WRITE_THROUGHPUT], 2);
+        assert_int_equal(j.samples_missing[CRITERION_WRITE_LATENCY], 0);
         expect_detail(&j, REASON_UNSTEADY, "8 of 10");
         expect_detail(&j, REASON_UNSTEADY,
                       "First third 1000.0 MB/s, last third 400.0 MB/s, worst 100.0 MB/s");
@@ -536,11 +537,13 @@ static void check_invariants(const Limits *limits, const RunFacts *facts, const 
         for (size_t i = 0; i < 2; i++)
                 n_remarks += reasons_have(&j->reasons, remarks[i]);
         assert_true(j->samples_passing <= j->samples_total);
-        assert_true(j->samples_low <= j->samples_total && j->samples_slow <= j->samples_total);
+        for (size_t i = 0; i < N_CRITERIA; i++)
+                assert_true(j->samples_missing[i] <= j->samples_total);
         assert_true(j->samples_total + j->samples_dropped < facts->n_snapshots || facts->n_snapshots == 0);
         assert_true(isnan(throughput->value) ||
-                    throughput->pass == (throughput->value >= limits->write_mb_per_s));
-        assert_true(isnan(latency->value) || latency->pass == (latency->value < limits->w_await_ms));
+                    throughput->pass == (throughput->value >= limits->value[CRITERION_WRITE_THROUGHPUT]));
+        assert_true(isnan(latency->value) ||
+                    latency->pass == (latency->value < limits->value[CRITERION_WRITE_LATENCY]));
         assert_true(isnan(j->foreign_write_ratio) ||
                     (j->foreign_write_ratio >= 0 && j->foreign_write_ratio <= 1));
         assert_false(isinf(j->app_write_mb_per_s) || isinf(throughput->value) || isinf(latency->value));
@@ -582,12 +585,13 @@ static void test_any(void **state)
         for (unsigned seed = 0; seed < 60000; seed++) {
                 Run run;
                 Judgement j, stricter;
-                Limits limits = LIMITS_DEFAULT, strict;
+                Limits limits = limits_default(), strict;
 
                 rng = seed;
                 run_any(&run);
                 if (once_in(2))
-                        limits = (Limits){ (double) any(1000), (double) any(40), (double) any(101) / 100 };
+                        limits =
+                                (Limits){ { (double) any(1000), (double) any(40) }, (double) any(101) / 100 };
                 judge_run(&limits, &run.facts, &j);
                 check_invariants(&limits, &run.facts, &j);
                 seen[j.verdict]++;
@@ -596,8 +600,8 @@ static void test_any(void **state)
 
                 /* A higher bar passes nothing that failed, and leaves what could not be judged. */
                 strict = limits;
-                strict.write_mb_per_s += once_in(2) ? 0 : (double) any(300);
-                strict.w_await_ms -= once_in(2) ? 0 : (double) any(10);
+                strict.value[CRITERION_WRITE_THROUGHPUT] += once_in(2) ? 0 : (double) any(300);
+                strict.value[CRITERION_WRITE_LATENCY] -= once_in(2) ? 0 : (double) any(10);
                 strict.pass_ratio += once_in(2) ? 0 : (1 - limits.pass_ratio) * (double) any(100) / 100;
                 judge_run(&strict, &run.facts, &stricter);
                 if (stricter.verdict == VERDICT_PASS && j.verdict != VERDICT_PASS)
