@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BACKLOG 64
+#define BACKLOG 1024 /* a flood must not make the next client wait for its kernel to try again */
 #define SEND_BUFFER (128 << 10)
 
 static int parse_unix(const char *path, Address *ret)

@@ -45,6 +45,9 @@ enum MHD_Result reply_send(Request *request, unsigned status, struct MHD_Respons
         for (; result == MHD_YES && headers && headers->name; headers++)
                 if (headers->value)
                         result = MHD_add_response_header(response, headers->name, headers->value);
+        if (result == MHD_YES && connection_is_due(request->connection) &&
+            !MHD_get_response_header(response, MHD_HTTP_HEADER_CONNECTION))
+                result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (result == MHD_YES)
                 result = MHD_queue_response(request->mhd, status, response);
         MHD_destroy_response(response);

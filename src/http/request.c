@@ -147,6 +147,7 @@ void *request_new(void *userdata, const char *target, struct MHD_Connection *mhd
         request->server = listener->server;
         request->connection = info->socket_context;
         request->mhd = mhd;
+        connection_request_begins(request->connection);
         request_line_set_target(&request->line, target ? target : "");
         char *query = strchr(request->line.target, '?');
         if (query) {

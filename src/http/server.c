@@ -14,8 +14,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define CONNECTIONS 32
-#define CONNECTIONS_PER_IP 16
+/* The library refuses new connections at its limit, where we would rather let an idle one go: connection.c
+ * does at half of it, and as many may come in one turn before the library sees that the others have gone. */
+#define CONNECTIONS_LIMIT 64
 #define CONNECTION_MEMORY ((size_t) 32 << 10)
 #define IDLE_TIMEOUT_S 15
 #define REQUEST_TIMEOUT_NS (30 * NS_PER_S)
@@ -23,6 +24,8 @@
 
 /* After everything that measures: a sample must not wait for a reply. */
 #define EVENT_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
+/* A listener with more to do lets those go first at which something new has happened. */
+#define AGAIN_PRIORITY (EVENT_PRIORITY + 1)
 
 /* ---- turning libmicrohttpd's wheel ---- */
 
@@ -135,9 +138,8 @@ static int listener_start_daemon(Listener *listener, int fd)
                 MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, request_new,
                 listener, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
                 MHD_OPTION_NOTIFY_COMPLETED, request_completed, listener, MHD_OPTION_CONNECTION_LIMIT,
-                (unsigned) CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned) CONNECTIONS_PER_IP,
-                MHD_OPTION_CONNECTION_TIMEOUT, server->idle_timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                CONNECTION_MEMORY, MHD_OPTION_END);
+                (unsigned) CONNECTIONS_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, server->idle_timeout_s,
+                MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
         return listener->daemon ? 0 : -ENOMEM;
 }
 
@@ -159,7 +161,7 @@ static int listener_attach(Listener *listener)
         if (r >= 0)
                 r = sd_event_source_set_priority(listener->timer, EVENT_PRIORITY);
         if (r >= 0)
-                r = sd_event_source_set_priority(listener->again, EVENT_PRIORITY);
+                r = sd_event_source_set_priority(listener->again, AGAIN_PRIORITY);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(listener->io, "http");

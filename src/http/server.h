@@ -10,6 +10,7 @@
 #include "address.h"
 #include "guard.h"
 #include "head.h"
+#include "peer.h"
 #include "query.h"
 #include "tierprobe/http.h"
 
@@ -34,8 +35,10 @@ typedef struct Listener {
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer, *again;
         bool loopback;
-        bool has_closed; /* a connection, in this turn */
-        bool starved;    /* no descriptor was left for a connection */
+        struct Connection *connections; /* newest first */
+        size_t n_staying;               /* of those, that were not told to go */
+        bool has_closed;                /* a connection, in this turn */
+        bool starved;                   /* no descriptor was left for a connection */
         char text[ADDRESS_TEXT_SIZE];
         dev_t socket_dev; /* of a Unix socket's file, so that only our own is removed */
         ino_t socket_ino;
@@ -58,8 +61,15 @@ struct HttpServer {
  * never idle. */
 typedef struct Connection {
         Listener *listener;
+        struct Connection *previous, *next;
         int fd; /* libmicrohttpd's */
+        Peer peer;
         sd_event_source *deadline;
+        uint64_t opened_ns;
+        uint64_t active_ns; /* when a request began, its answer moved on or ended; at first, when it was
+                               opened */
+        unsigned n_requests;
+        bool leaving; /* was shut down; the library will find out */
 } Connection;
 
 #define ALLOW_SIZE 64
@@ -86,10 +96,17 @@ typedef struct Request {
 void connection_notify(void *userdata, struct MHD_Connection *mhd, void **context,
                        enum MHD_ConnectionNotificationCode what);
 void connection_set_deadline(Connection *connection, uint64_t after_ns);
+void connection_request_begins(Connection *connection);
 void connection_request_done(Connection *connection);
 
+/* An answer has moved on: the client reads it. */
+void connection_touch(Connection *connection);
+
+/* Whether it has lived long enough or had its number of requests: the answer to come is the last. */
+bool connection_is_due(const Connection *connection);
+
 /* Writes who asks, for the journal: "127.0.0.1:51234", "uid 1000 pid 4711". */
-#define WHO_SIZE 128
+#define WHO_SIZE PEER_TEXT_SIZE
 void connection_who(const Connection *connection, char buf[WHO_SIZE]);
 
 /* Long replies (streamed, or read slowly by the client) may take this long. */
