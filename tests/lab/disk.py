@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 from .control import BEHAVIOUR, FIELDS, Control
-from .process import kill, new_dir, parse_size, run, spawn, unmount, wait_for
+from .process import hardware, kill, new_dir, parse_size, run, spawn, unmount, wait_for
 
 HERE = pathlib.Path(__file__).parent
 TOOLS = ("nbdkit", "nbdfuse", "losetup", "mkfs.xfs", "mkfs.ext4", "mkfs.btrfs", "e2fsck", "xfs_io", "setpriv", "cc")
@@ -252,7 +252,7 @@ def _serve(stack, disk, data):
     image.touch()
     log = stack.enter_context(open(disk.folder / "log", "wb"))
     fd = plugin()
-    nbdkit = spawn("nbdkit", "--foreground", "--unix", socket, "--threads", "16", f"/proc/self/fd/{fd}",
+    nbdkit = spawn(*hardware(), "nbdkit", "--foreground", "--unix", socket, "--threads", "16", f"/proc/self/fd/{fd}",
                    f"file={data}", f"control={disk.folder / 'control'}", f"fields={len(FIELDS)}",
                    pass_fds=(fd,), stdout=log, stderr=log)
     stack.callback(kill, nbdkit)
@@ -262,7 +262,7 @@ def _serve(stack, disk, data):
             raise RuntimeError((disk.folder / "log").read_text(errors="replace"))
         return condition()
     wait_for("nbdkit to listen", lambda: alive(nbdkit, lambda: _listens(socket)))
-    nbdfuse = spawn("nbdfuse", image, "--unix", socket, stdout=log, stderr=log)
+    nbdfuse = spawn(*hardware(), "nbdfuse", image, "--unix", socket, stdout=log, stderr=log)
     disk._servers = [nbdkit, nbdfuse]
     stack.callback(kill, nbdfuse)
     stack.callback(unmount, image)

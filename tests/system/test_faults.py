@@ -9,7 +9,7 @@ import pytest
 
 import lab
 from harness import sections_for
-from lab.catalog import GOOD, MB
+from lab.catalog import GOOD, MB, SLOW
 
 pytestmark = pytest.mark.disk
 
@@ -74,7 +74,7 @@ def overlaps(one, two):
 
 
 def test_two_targets_on_one_disk_take_turns(daemon, disk):
-    it = disk(rate=150 * MB)
+    it = disk(rate=GOOD)
     service = daemon({"a": it.directory("a"), "b": it.directory("b")}, count=100)
     answer = service.post("/run?profile=small")
     assert answer.status == 202, answer
@@ -182,7 +182,7 @@ def test_a_stall_of_five_seconds(daemon, disk):
 
 @pytest.mark.parametrize("fs", ["xfs", "ext4"])
 def test_no_space_in_the_middle(fs, daemon, disk):
-    it = disk(rate=40 * MB, fs=fs)
+    it = disk(rate=20 * MB, fs=fs)
     service = daemon(it.path, guard={"min_free": "0"})
     run_id = service.start_run()
     service.wait_writing(run_id, 8 << 20)
@@ -204,7 +204,7 @@ def test_too_little_space_is_refused_before(daemon, disk):
 
 
 def test_removed_in_the_middle(daemon, disk):
-    it = disk(rate=40 * MB)
+    it = disk(rate=20 * MB)
     service = daemon(it.path)
     run_id = service.start_run()
     service.wait_writing(run_id, 8 << 20)
@@ -221,7 +221,7 @@ def test_removed_in_the_middle(daemon, disk):
 
 @pytest.mark.parametrize("fs", ["ext4", "xfs"])
 def test_file_system_turns_read_only_in_the_middle(fs, daemon, disk):
-    it = disk(rate=40 * MB, fs=fs)
+    it = disk(rate=20 * MB, fs=fs)
     service = daemon(it.path)
     run_id = service.start_run()
     service.wait_writing(run_id, 8 << 20)
@@ -389,7 +389,7 @@ def test_cooldown(daemon, disk):
 
 
 def test_max_duration_judges_what_was_measured(daemon, disk):
-    it = disk(rate=40 * MB)
+    it = disk(rate=SLOW)
     run = daemon(it.path, guard={"max_duration": "2s"}).whole_run()
     assert run["verdict"] == "fail" and "truncated" in codes(run), run
     assert 0 < run["bytes_written"] < run["bytes_total"]

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import lab
-from harness import free_port, sections_for
+from harness import LIMITS, free_port, sections_for
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_status(service):
     assert status["service"]["pid"] == service.process.pid
     assert RFC3339.fullmatch(status["service"]["started_at"])
     assert status["state"] == "idle" and status["verdict"] == "never_run"
-    assert status["limits"] == {"write_mb_per_s": 75, "w_await_ms": 20, "pass_ratio": 0.5}
+    assert status["limits"] == LIMITS
     assert [t["name"] for t in status["targets"]] == ["cache", "other"]
     for target in status["targets"]:
         assert target["last_run"] is None and target["current_run"] is None and target["next_run_at"] is None

@@ -95,7 +95,7 @@ def test_stopped_and_continued(disk):
 @pytest.mark.disk
 def test_a_writer_that_is_stopped_is_killed_in_the_end(disk):
     it = disk(rate=30 * MB)
-    process = start(it.path, "--count", 400, "--max-duration", "2s", "--json")
+    process = start(it.path, "--count", 400, "--max-duration", "5s", "--json")
     lab.wait_for("bytes written", lambda: it.control["written"] > 8 << 20)
     os.kill(it.open_files()[0][0], signal.SIGSTOP)
     run = the_run(finish(process))

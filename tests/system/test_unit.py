@@ -11,6 +11,7 @@ import pytest
 
 import lab
 from harness import BUILD, ROOT, TIERPROBED, Response, UnixConnection, config_text, sections_for
+from lab.catalog import GOOD, SLOW
 from lab.container import container, tree
 
 pytestmark = [pytest.mark.root, pytest.mark.disk]
@@ -23,6 +24,7 @@ SECTIONS = {
     **sections_for({"cache": TARGET, "default": "/var/cache/tierprobe"}, count=128),
     "http": {"listen": ["127.0.0.1:7620", f"unix:{SOCKET}"]},
     "schedule": {"interval": "never"},
+    "profile short": {"block_size": "1M", "count": 16},
 }
 
 
@@ -48,8 +50,8 @@ class Service:
     def show(self, *names):
         return self.machine.show(UNIT, *names)
 
-    def start_run(self, target="cache"):
-        answer = self.request("POST", f"/run?target={target}&profile=small")
+    def start_run(self, target="cache", profile="small"):
+        answer = self.request("POST", f"/run?target={target}&profile={profile}")
         assert answer.status == 202, answer
         return answer.json["runs"][0]["id"]
 
@@ -88,7 +90,7 @@ def service():
     folder, why = tree(str(TIERPROBED))
     if not folder:
         pytest.skip(f"no container: {why}")
-    with lab.disk(rate=200_000_000) as disk:
+    with lab.disk(rate=GOOD) as disk:
         outside, inside = disk.directory("srv"), disk.directory("var-cache")
 
         def prepare(machine):
@@ -152,11 +154,11 @@ def test_a_run_in_the_sandbox_and_its_journal(started, target):
 
 
 def test_a_failed_run_has_a_reason_in_the_journal(started):
-    started.disk.behave(rate=30_000_000)
+    started.disk.behave(rate=SLOW)
     try:
-        run = started.wait_run(started.start_run())
+        run = started.wait_run(started.start_run(profile="short"))
     finally:
-        started.disk.behave(rate=200_000_000)
+        started.disk.behave(rate=GOOD)
     assert run["verdict"] == "fail"
     end = started.machine.journal(f"TIERPROBE_RUN_ID={run['id']}", "TIERPROBE_VERDICT=fail")
     assert len(end) == 1
@@ -182,7 +184,7 @@ def test_kill_in_the_middle_of_a_run(started):
         started.systemctl("kill", "--kill-whom=main", "--signal=KILL", UNIT)
         lab.wait_for("the restart", lambda: int(started.show("NRestarts")["NRestarts"]) == restarts + 1)
     finally:
-        started.disk.behave(rate=200_000_000)
+        started.disk.behave(rate=GOOD)
     started.wait_answers()
     run = started.get(f"/runs/{run_id}")
     assert (run["state"], run["verdict"]) == ("aborted", "inconclusive")
@@ -197,7 +199,7 @@ def test_stop_in_the_middle_of_a_run_is_clean(started):
         started.wait_running(run_id)
         started.systemctl("stop", UNIT)
     finally:
-        started.disk.behave(rate=200_000_000)
+        started.disk.behave(rate=GOOD)
     facts = started.show("ActiveState", "Result", "ExecMainStatus")
     assert facts == {"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"}
     assert started.disk.nothing_left() is None

@@ -9,7 +9,7 @@ import pytest
 
 import lab
 from harness import SANITIZED, TIERPROBE, checked, config_text, sections_for
-from lab.catalog import CASES, GOOD, MB
+from lab.catalog import CASES, GOOD, MB, SLOW
 
 pytestmark = pytest.mark.disk
 
@@ -131,18 +131,18 @@ def test_run_command(case, folder, disk):
     check_left(case, it)
 
 
-def test_the_documented_limits_on_a_fast_disk(tierprobe, disk):
-    """600 MB/s and 20 ms, where a plain dd shows that this machine's memory can do it. Single samples may be spoilt
-    by what else the machine does."""
-    it = disk(programmable=False, size="1600M")
-    dd = lab.run("dd", "if=/dev/zero", f"of={it.path}/dd", "bs=1M", "count=1200", "oflag=direct,dsync")
-    (it.path / "dd").unlink()
-    seconds = float(dd.stderr.split(" copied, ")[1].split(" s,")[0])
-    if 1200 * 1.048576 / seconds < 1200:
-        pytest.skip(f"dd makes {1200 * 1.048576 / seconds:.0f} MB/s here, too close to 600")
-    done = tierprobe("run", it.path, "--count", 1200, "--pass-ratio", 0.5)
-    assert done.returncode == 0, done.stdout
-    assert "PASS" in done.stdout and "at least 600 MB/s" in done.stdout and "under 20 ms" in done.stdout
+@pytest.mark.parametrize("kind", [{"programmable": False, "size": "1600M"}, {"rate": 100 * MB}], ids=["fast", "slow"])
+def test_the_documented_limits(kind, tierprobe, disk):
+    """Without others 600 MB/s and 20 ms hold. Whether the memory of this machine meets them now is measured beside."""
+    it = disk(**kind)
+    done = tierprobe("run", it.path, "--count", 1200 if "size" in kind else 100, "--pass-ratio", 0, "--json")
+    run = checked(json.loads(done.stdout))
+    assert (run["limits"]["write_mb_per_s"], run["limits"]["w_await_ms"]) == (600, 20)
+    throughput, latency = (c["value"] for c in run["criteria"])
+    met = [throughput >= 600, latency < 20]
+    assert [c["pass"] for c in run["criteria"]] == met
+    assert run["verdict"] == ("pass" if all(met) else "fail") and done.returncode == EXIT[run["verdict"]]
+    assert met[0] is False or "size" in kind
 
 
 def test_page_cache_in_front_is_said(daemon, disk):
@@ -153,8 +153,8 @@ def test_page_cache_in_front_is_said(daemon, disk):
 
 
 def test_first_writes_are_slow_and_later_ones_are_not(daemon, disk):
-    it = disk(rate=GOOD, first_write_rate=30 * MB)
-    service = daemon(it.path, count=150)
+    it = disk(rate=GOOD, first_write_rate=SLOW)
+    service = daemon(it.path, count=32)
     first = service.whole_run()
     assert first["verdict"] == "fail"
     it.behave(rate=GOOD)
