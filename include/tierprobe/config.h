@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tierprobe/address.h"
 #include "tierprobe/profile.h"
 #include "tierprobe/schedule.h"
 #include "tierprobe/verdict.h"
@@ -33,8 +34,7 @@ typedef struct TargetConfig {
 } TargetConfig;
 
 typedef struct Config {
-        char *listen[CONFIG_MAX_LISTEN]; /* "ADDR:PORT", "[ADDR]:PORT", "unix:/path": numeric, port 1..65535
-                                          */
+        Address listen[CONFIG_MAX_LISTEN]; /* port 1..65535 */
         size_t n_listen;
         char *allowed_hosts;                   /* lower case, separated by one space each; NULL none */
         char *token_file, *tls_cert, *tls_key; /* NULL: not set */

@@ -8,12 +8,13 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "tierprobe/address.h"
 #include "tierprobe/service.h"
 
 typedef struct HttpServer HttpServer;
 
 typedef struct HttpOptions {
-        const char *const *listen; /* "ADDR:PORT", "[ADDR]:PORT", "unix:/path" */
+        const Address *listen; /* port 0: one that the kernel chooses */
         size_t n_listen;
         const char *allowed_hosts;   /* space separated names beside the loopback ones; NULL none */
         const Service *service;      /* must outlive the server */

@@ -38,10 +38,8 @@ static Config *config_new_default(void)
 
         if (!config)
                 return NULL;
-        config->listen[0] = strdup(LISTEN_DEFAULT);
-        if (!config->listen[0])
-                return NULL;
-        config->n_listen = 1;
+        if (address_parse(LISTEN_DEFAULT, &config->listen[0], NULL) == 0)
+                config->n_listen = 1;
         config->sample_interval_ns = NS_PER_S;
         config->history_ns = 24 * 3600 * NS_PER_S;
         config->limits = limits_default();

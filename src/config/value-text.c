@@ -5,14 +5,12 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/text.h"
-#include "tierprobe/units.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/un.h>
 
 #define SEPARATORS " \t,"
 #define MAX_HOSTS 64
@@ -137,56 +135,23 @@ static int wrong_address(char why[WHY_SIZE], const char *word, const char *what)
         return -EINVAL;
 }
 
-/* The form with the address as inet_ntop() writes it, so that equal ones are the same text. */
-static int normalize_tcp(char *word, char **ret, char why[WHY_SIZE])
+static int take_address(const char *word, Address *ret, char why[WHY_SIZE])
 {
-        unsigned char address[sizeof(struct in6_addr)];
-        char text[INET6_ADDRSTRLEN];
-        uint64_t port = 0;
-        const char *host = word;
-        char *colon = strrchr(word, ':');
-        bool v6 = word[0] == '[';
+        _cleanup_free_ char *path = NULL, *text = NULL;
+        const char *wrong = NULL;
 
-        if (!colon)
-                return wrong_address(why, word, "has no port; 127.0.0.1:7620 has one");
-        char *bracket = v6 ? strrchr(word, ']') : NULL;
-        if (v6 && (!bracket || bracket + 1 != colon))
-                return wrong_address(why, word, "is not of the form [ADDR]:PORT");
-        if (parse_u64(colon + 1, &port) < 0 || port < 1 || port > 65535)
-                return wrong_address(why, word, "has no port from 1 to 65535");
-
-        _cleanup_free_ char *copy = strdup(word);
-        if (!copy)
-                return -ENOMEM;
-        if (v6) {
-                copy[bracket - word] = '\0';
-                host = copy + 1;
-        } else {
-                copy[colon - word] = '\0';
-                host = strcmp(copy, "localhost") == 0 ? "127.0.0.1" : copy;
+        if (strncmp(word, "unix:", 5) == 0) {
+                int r = path_normalize(word + 5, &path, why);
+                if (r < 0)
+                        return r;
+                if (asprintf(&text, "unix:%s", path) < 0)
+                        return -ENOMEM;
         }
-        if (inet_pton(v6 ? AF_INET6 : AF_INET, host, address) != 1)
-                return wrong_address(
-                        why, word,
-                        v6 ? "has no IPv6 address in its brackets"
-                           : "has no numeric IPv4 address; 0.0.0.0:7620 is every IPv4 address of "
-                             "this host, [::]:7620 every one");
-        (void) inet_ntop(v6 ? AF_INET6 : AF_INET, address, text, sizeof text);
-        if (asprintf(ret, v6 ? "[%s]:%u" : "%s:%u", text, (unsigned) port) < 0)
-                return -ENOMEM;
+        if (address_parse(text ? text : word, ret, &wrong) < 0)
+                return wrong_address(why, word, wrong);
+        if (ret->any.sa_family != AF_UNIX && address_port(ret) == 0)
+                return wrong_address(why, word, "has no port from 1 to 65535");
         return 0;
-}
-
-static int normalize_unix(const char *word, char **ret, char why[WHY_SIZE])
-{
-        _cleanup_free_ char *path = NULL;
-
-        int r = path_normalize(word + strlen("unix:"), &path, why);
-        if (r < 0)
-                return r;
-        if (strlen(path) >= sizeof((struct sockaddr_un *) NULL)->sun_path)
-                return wrong_address(why, word, "is longer than a socket's path may be (107 bytes)");
-        return asprintf(ret, "unix:%s", path) < 0 ? -ENOMEM : 0;
 }
 
 /* Adds the addresses in VALUE, separated by spaces or commas. */
@@ -199,24 +164,19 @@ static int parse_listen(const Parameter *parameter, void *field, const char *val
 
         (void) parameter;
         for (size_t length = 0; (length = next_word(&p, word, sizeof word)) > 0;) {
-                char *address = NULL;
+                Address address;
 
                 if (length == sizeof word)
                         return -EINVAL;
-                int r = strncmp(word, "unix:", 5) == 0 ? normalize_unix(word, &address, why)
-                                                       : normalize_tcp(word, &address, why);
+                int r = take_address(word, &address, why);
                 if (r < 0)
                         return r;
                 for (size_t i = 0; i < config->n_listen; i++)
-                        if (strcmp(config->listen[i], address) == 0)
-                                r = wrong_address(why, word, "is given twice");
-                if (r >= 0 && config->n_listen == CONFIG_MAX_LISTEN) {
+                        if (address_equal(&config->listen[i], &address))
+                                return wrong_address(why, word, "is given twice");
+                if (config->n_listen == CONFIG_MAX_LISTEN) {
                         (void) snprintf(why, WHY_SIZE, "more than %d addresses", CONFIG_MAX_LISTEN);
-                        r = -EINVAL;
-                }
-                if (r < 0) {
-                        free(address);
-                        return r;
+                        return -EINVAL;
                 }
                 config->listen[config->n_listen++] = address;
         }
@@ -226,18 +186,18 @@ static int parse_listen(const Parameter *parameter, void *field, const char *val
 static void print_listen(const Parameter *parameter, const void *field, FILE *out)
 {
         const Config *config = field;
+        char text[ADDRESS_TEXT_SIZE];
 
         (void) parameter;
-        for (size_t i = 0; i < config->n_listen; i++)
-                (void) fprintf(out, "%s%s", i > 0 ? " " : "", config->listen[i]);
+        for (size_t i = 0; i < config->n_listen; i++) {
+                address_format(&config->listen[i], text);
+                (void) fprintf(out, "%s%s", i > 0 ? " " : "", text);
+        }
 }
 
 static void forget_listen(void *field)
 {
-        Config *config = field;
-
-        while (config->n_listen > 0)
-                free(config->listen[--config->n_listen]);
+        ((Config *) field)->n_listen = 0;
 }
 
 const ParameterType type_listen = { "ADDR", 0, parse_listen, print_listen, forget_listen };

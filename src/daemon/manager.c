@@ -297,7 +297,7 @@ static int listen_and_watch(Manager *manager)
         _cleanup_free_ char *error = NULL;
 
         int r = http_server_new(&manager->http, manager->event,
-                                &(HttpOptions){ .listen = (const char *const *) config->listen,
+                                &(HttpOptions){ .listen = config->listen,
                                                 .n_listen = config->n_listen,
                                                 .allowed_hosts = config->allowed_hosts,
                                                 .service = &manager->service },

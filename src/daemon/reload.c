@@ -44,7 +44,7 @@ static bool same_listeners(const Config *a, const Config *b)
         if (a->n_listen != b->n_listen)
                 return false;
         for (size_t i = 0; i < a->n_listen; i++)
-                if (strcmp(a->listen[i], b->listen[i]) != 0)
+                if (!address_equal(&a->listen[i], &b->listen[i]))
                         return false;
         return same_text(a->allowed_hosts, b->allowed_hosts) && same_text(a->token_file, b->token_file) &&
                same_text(a->tls_cert, b->tls_cert) && same_text(a->tls_key, b->tls_key);

@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-#include "address.h"
 #include "problem.h"
+#include "tierprobe/address.h"
 
 #define GUARD_MAX_BODY 4096
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "address.h"
+#include "tierprobe/address.h"
 
 typedef struct Peer {
         Address address; /* family AF_UNSPEC: not known, the connection is gone already */

@@ -2,6 +2,7 @@
 /* The server: one libmicrohttpd daemon a listener, each driven by its epoll descriptor on the event loop. */
 
 #include "server.h"
+#include "listen.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -180,17 +181,12 @@ static void remember_socket_file(Listener *listener, const Address *address)
         }
 }
 
-static int listener_open(HttpServer *server, const char *text, char **ret_error)
+static int listener_open(HttpServer *server, const Address *wanted, char **ret_error)
 {
         Address *address = &server->addresses[server->n_listeners];
         Listener *listener = &server->listeners[server->n_listeners];
 
-        if (address_parse(text, address) < 0) {
-                *ret_error = path_format("%s: not an address to listen on; write ADDR:PORT, [ADDR]:PORT or "
-                                         "unix:/path, as in 127.0.0.1:7620",
-                                         text);
-                return -EINVAL;
-        }
+        *address = *wanted;
         int fd = address_listen(address, ret_error);
         if (fd < 0)
                 return fd;
@@ -223,7 +219,7 @@ static int server_open(HttpServer *server, const HttpOptions *options, char **re
         if (getrandom(&server->start_random, sizeof server->start_random, GRND_NONBLOCK) < 0)
                 server->start_random = (uint32_t) (clock_ns(CLOCK_REALTIME) / NS_PER_US);
         for (size_t i = 0; i < options->n_listen; i++) {
-                int r = listener_open(server, options->listen[i], ret_error);
+                int r = listener_open(server, &options->listen[i], ret_error);
                 if (r < 0)
                         return r;
         }

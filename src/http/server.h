@@ -7,11 +7,11 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-#include "address.h"
 #include "guard.h"
 #include "head.h"
 #include "peer.h"
 #include "query.h"
+#include "tierprobe/address.h"
 #include "tierprobe/http.h"
 
 typedef enum Method {

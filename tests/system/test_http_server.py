@@ -824,13 +824,6 @@ def test_restart_on_the_same_port(make):
     assert make(listen=f"127.0.0.1:{port}").port == port
 
 
-def test_bad_addresses(make):
-    for text in ("7620", "example.com:80", "127.0.0.1:x"):
-        other = make(listen=text)
-        assert text in other.error and "ADDR:PORT" in other.error
-        assert other.process.wait() == 1
-
-
 def test_unix_socket_left_behind(make, tmp_path):
     path = tmp_path / "s"
     first = make(listen=f"unix:{path}")

@@ -357,7 +357,7 @@ int main(void)
                                          .get_run = stub_get_run,
                                          .find_run = stub_find_run,
                                          .run_store = stub_store };
-        const char *listen[16];
+        Address listen[16];
         size_t n_listen = 0;
         char addresses[1024];
         char *saved = NULL;
@@ -368,7 +368,8 @@ int main(void)
                 log_set_max_level(LOG_DEBUG);
         for (char *a = strtok_r(addresses, " ", &saved); a && n_listen < ELEMENTSOF(listen);
              a = strtok_r(NULL, " ", &saved))
-                listen[n_listen++] = a;
+                if (address_parse(a, &listen[n_listen++], NULL) < 0)
+                        die("STUB_LISTEN", EINVAL);
         if (verdict_from_string(env("STUB_VERDICT", "pass"), &stub.verdict) < 0)
                 die("STUB_VERDICT", EINVAL);
         stub.start = env("STUB_START", "accept");

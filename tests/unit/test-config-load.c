@@ -107,12 +107,20 @@ static void assert_number(double a, double b)
 
 #define T "[target cache]\npath = /db2/cache\n"
 
+static void assert_address(const Address *address, const char *text)
+{
+        char is[ADDRESS_TEXT_SIZE];
+
+        address_format(address, is);
+        assert_string_equal(is, text);
+}
+
 static void test_defaults(void **state)
 {
         (void) state;
         _cleanup_(config_freep) Config *config = load_right(T);
         assert_int_equal(config->n_listen, 1);
-        assert_string_equal(config->listen[0], "127.0.0.1:7620");
+        assert_address(&config->listen[0], "127.0.0.1:7620");
         assert_int_equal(config->sample_interval_ns, NS_PER_S);
         assert_int_equal(config->history_ns, 86400 * NS_PER_S);
         assert_int_equal(config_ring_capacity(config), 86400);
@@ -171,9 +179,9 @@ static void test_every_key(void **state)
                            "\t[ target   db-1.x_Y ] # c\n\tpath = /mnt//a b/./c/\n\tdevice = nvme0n1p1\n"
                            "[target other]\npath=/\n");
         assert_int_equal(config->n_listen, 3);
-        assert_string_equal(config->listen[0], "127.0.0.1:7620");
-        assert_string_equal(config->listen[1], "[::1]:7621");
-        assert_string_equal(config->listen[2], "unix:/run/tierprobe/socket");
+        assert_address(&config->listen[0], "127.0.0.1:7620");
+        assert_address(&config->listen[1], "[::1]:7621");
+        assert_address(&config->listen[2], "unix:/run/tierprobe/socket");
         assert_string_equal(config->token_file, "/etc/token");
         assert_string_equal(config->allowed_hosts, "host.example 10.0.0.1 [::1]");
         assert_string_equal(config->tls_cert, "/etc/cert.pem");
@@ -453,7 +461,7 @@ static void test_drop_ins(void **state)
         assert_int_equal(config->sample_interval_ns, 3 * NS_PER_S);
         assert_int_equal(config->history_ns, 7200 * NS_PER_S);
         assert_int_equal(config->n_listen, 1);
-        assert_string_equal(config->listen[0], "127.0.0.1:1");
+        assert_address(&config->listen[0], "127.0.0.1:1");
         assert_int_equal(config->n_targets, 2);
         assert_string_equal(config->targets[0].device, "sdb");
         assert_string_equal(config->targets[0].path, "/db2/cache");
@@ -480,7 +488,7 @@ static void test_options(void **state)
         assert_string_equal(config->targets[0].path, wanted);
         assert_string_equal(config->targets[0].origin, "--path");
         assert_int_equal(config->n_listen, 2);
-        assert_string_equal(config->listen[1], "[::]:80");
+        assert_address(&config->listen[1], "[::]:80");
         config = config_free(config);
 
         assert_int_equal(chdir(folder), 0);
@@ -591,7 +599,7 @@ static void assert_same(const Config *a, const Config *b)
 {
         assert_int_equal(a->n_listen, b->n_listen);
         for (size_t i = 0; i < a->n_listen; i++)
-                assert_string_equal(a->listen[i], b->listen[i]);
+                assert_true(address_equal(&a->listen[i], &b->listen[i]));
         const char *const texts[][2] = { { a->allowed_hosts, b->allowed_hosts },
                                          { a->token_file, b->token_file },
                                          { a->tls_cert, b->tls_cert },

@@ -49,25 +49,25 @@ static void test_address(void **state)
 
         (void) state;
         for (size_t i = 0; i < ELEMENTSOF(good); i++) {
-                assert_int_equal(address_parse(good[i], &address), 0);
+                assert_int_equal(address_parse(good[i], &address, NULL), 0);
                 address_format(&address, text);
                 assert_string_equal(text, good[i]);
         }
-        assert_int_equal(address_parse("localhost:80", &address), 0);
+        assert_int_equal(address_parse("localhost:80", &address, NULL), 0);
         address_format(&address, text);
         assert_string_equal(text, "127.0.0.1:80");
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-                if (address_parse(bad[i], &address) != -EINVAL)
+                if (address_parse(bad[i], &address, NULL) != -EINVAL)
                         fail_msg("accepted: %s", bad[i]);
         memset(longest, 'x', sizeof longest);
         memcpy(longest, "unix:/", 6);
         longest[5 + sizeof address.un.sun_path - 1] = '\0';
-        assert_int_equal(address_parse(longest, &address), 0);
+        assert_int_equal(address_parse(longest, &address, NULL), 0);
         address_format(&address, text);
         assert_string_equal(text, longest);
         longest[5 + sizeof address.un.sun_path - 1] = 'x';
         longest[5 + sizeof address.un.sun_path] = '\0';
-        assert_int_equal(address_parse(longest, &address), -EINVAL);
+        assert_int_equal(address_parse(longest, &address, NULL), -EINVAL);
 }
 
 static void test_loopback(void **state)
@@ -85,7 +85,7 @@ static void test_loopback(void **state)
 
         (void) state;
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                assert_int_equal(address_parse(cases[i].text, &address), 0);
+                assert_int_equal(address_parse(cases[i].text, &address, NULL), 0);
                 if (address_is_loopback(&address) != cases[i].loopback)
                         fail_msg("%s", cases[i].text);
         }
@@ -166,10 +166,10 @@ static void test_host(void **state)
         Problem problem;
 
         (void) state;
-        assert_int_equal(address_parse("10.1.2.3:7620", &listen[0]), 0);
-        assert_int_equal(address_parse("0.0.0.0:7621", &listen[1]), 0);
-        assert_int_equal(address_parse("192.168.7.7:7621", &local), 0);
-        assert_int_equal(address_parse("unix:/x", &unix_local), 0);
+        assert_int_equal(address_parse("10.1.2.3:7620", &listen[0], NULL), 0);
+        assert_int_equal(address_parse("0.0.0.0:7621", &listen[1], NULL), 0);
+        assert_int_equal(address_parse("192.168.7.7:7621", &local, NULL), 0);
+        assert_int_equal(address_parse("unix:/x", &unix_local, NULL), 0);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 RequestHead head = { .host = { cases[i].host, 1 } };
 
