@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "tierprobe/histogram.h"
+#include "tierprobe/path-error.h"
 
 #define PROBE_MAX_STREAMS 128
 #define PROBE_BLOCK_MIN 4096
@@ -88,6 +89,7 @@ typedef struct ProbeProgress {
         uint64_t free_bytes;      /* of the file system while preparing; 0 when unknown */
         uint64_t needed_bytes;    /* what had to be free, reserve included; 0 when unknown */
         dev_t path_dev;           /* st_dev of the directory, 0 when unknown */
+        PathDenial denial;        /* of PROBE_NOT_WRITABLE, or PROBE_PATH_MISSING for want of permission */
         unsigned streams_writing, streams_done;
 } ProbeProgress;
 
@@ -135,7 +137,8 @@ typedef struct PathFacts {
         char resolved[4096]; /* realpath() of the directory, or of the link's target */
         dev_t dev;
         uint64_t free_bytes, total_bytes, fs_type; /* statvfs, f_type of statfs */
-        bool writable;                             /* access(W_OK | X_OK) and not a read-only mount */
+        int write_error;   /* 0, or why no file can be made in it (EACCES, EROFS, ...) */
+        PathDenial denial; /* when one of the errors is EACCES or EPERM: who may not do what */
         bool read_only;
 } PathFacts;
 

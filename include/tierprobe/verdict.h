@@ -44,6 +44,8 @@ typedef enum ReasonCode {
         REASON_WRONG_DEVICE,
         REASON_NO_SPACE,
         REASON_WRITE_ERROR,
+        REASON_THROTTLED,     /* an own limit held it back: cgroup, quota, file size, I/O class */
+        REASON_NOT_PERMITTED, /* the user that tests it may not go there, or not write */
         REASON_STALLED,
         REASON_ABORTED,
         REASON_TRUNCATED,

@@ -282,23 +282,11 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
         }
         if (r < 0)
                 facts = (PathFacts){ .error = -r };
-        /* The writer meets every other fault of the path itself, and words it. */
-        if (facts.error == ETIMEDOUT) {
-                run_refuse(foreground->run, REASON_STALLED,
-                           "The path did not answer in 10 s: its file system hangs. Look for timeouts in the "
-                           "kernel log.");
-                return;
-        }
-        if (facts.error == ENOENT || facts.error == ENOTDIR || facts.error == ELOOP || facts.error != 0) {
-                char detail[256];
+        if (facts.error != 0) {
+                char detail[PATH_ERROR_SIZE];
 
-                (void) snprintf(detail, sizeof detail,
-                                facts.error == ELOOP ? "%.150s is a symbolic link, which may lead to another "
-                                                       "disk. Name the directory itself."
-                                                     : "%.150s: %s. Give an existing directory.",
-                                path, strerror(facts.error));
-                run_refuse(foreground->run, facts.error == ELOOP ? REASON_WRONG_DEVICE : REASON_PATH_MISSING,
-                           detail);
+                path_error_describe(detail, sizeof detail, path, facts.error, &facts.denial);
+                run_refuse(foreground->run, path_error_find(facts.error).code, detail);
                 return;
         }
         r = device_resolve(roots, facts.resolved, facts.dev, NULL, &foreground->device);

@@ -202,7 +202,7 @@ int daemon_main(int argc, char *argv[])
                 return EXIT_SUCCESS;
         int r = config_load(&options.config, &config, &error);
         if (r >= 0 && options.action != ACTION_PRINT_CONFIG && options.action != ACTION_SHOW_SCHEDULE)
-                r = config_check_paths(config, 5 * NS_PER_S, &error);
+                r = config_check_paths(config, 5 * NS_PER_S, options.action == ACTION_CHECK_CONFIG, &error);
         if (r < 0) {
                 if (options.action == ACTION_SERVE)
                         journal_init();

@@ -11,20 +11,14 @@
 
 static void explain(FILE *out, const TargetConfig *target, const PathFacts *facts)
 {
-        const char *origin = target->origin;
+        char detail[PATH_ERROR_SIZE];
 
-        if (facts->error == ELOOP)
-                (void) fprintf(out, "%s: %s is a symbolic link; name the directory itself%s%s\n", origin,
-                               target->path, facts->resolved[0] ? ": " : "", facts->resolved);
-        else if (facts->error == ENOTDIR)
-                (void) fprintf(out, "%s: %s is not a directory; give the directory that holds the cache\n",
-                               origin, target->path);
-        else
-                (void) fprintf(out, "%s: %s: %s; give an existing directory\n", origin, target->path,
-                               strerror(facts->error));
+        path_error_describe(detail, sizeof detail, target->path,
+                            facts->error != 0 ? facts->error : facts->write_error, &facts->denial);
+        (void) fprintf(out, "%s: %s\n", target->origin, detail);
 }
 
-int config_check_paths(const Config *config, uint64_t timeout_ns, char **ret_error)
+int config_check_paths(const Config *config, uint64_t timeout_ns, bool writable, char **ret_error)
 {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
@@ -36,8 +30,8 @@ int config_check_paths(const Config *config, uint64_t timeout_ns, char **ret_err
         for (size_t i = 0; i < config->n_targets; i++) {
                 PathFacts facts;
 
-                if (path_inspect(config->targets[i].path, timeout_ns, &facts) < 0 || facts.error == 0 ||
-                    facts.error == ETIMEDOUT)
+                if (path_inspect(config->targets[i].path, timeout_ns, &facts) < 0 ||
+                    facts.error == ETIMEDOUT || (facts.error == 0 && !(writable && facts.write_error != 0)))
                         continue;
                 explain(out, &config->targets[i], &facts);
                 faults = true;

@@ -110,7 +110,7 @@ int manager_on_reload(sd_event_source *source, const struct signalfd_siginfo *in
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
         int r = config_load(&manager->options, &config, &error);
         if (r >= 0)
-                r = config_check_paths(config, RELOAD_INSPECTION_NS, &error);
+                r = config_check_paths(config, RELOAD_INSPECTION_NS, false, &error);
         if (r < 0) {
                 journal_config_invalid(error ? error : strerror(-r));
                 log_warning("the configuration stays as it was");

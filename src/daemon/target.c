@@ -95,24 +95,12 @@ void target_freep(Target **target)
 
 /* ---- the device under the path ---- */
 
-static void describe_path_error(const Target *target, int error, Reasons *reasons)
+static void describe_path_error(const Target *target, const PathFacts *facts, Reasons *reasons)
 {
-        const char *path = target->config->path;
+        char detail[PATH_ERROR_SIZE];
 
-        if (error == ELOOP)
-                reasons_add(
-                        reasons, REASON_WRONG_DEVICE,
-                        "%s is a symbolic link, which may lead to another disk. Name the directory itself.",
-                        path);
-        else if (error == ETIMEDOUT)
-                reasons_add(
-                        reasons, REASON_STALLED,
-                        "%s did not answer in %u s: its file system hangs. Look for timeouts in the kernel "
-                        "log.",
-                        path, (unsigned) (INSPECTION_TIMEOUT_NS / NS_PER_S));
-        else
-                reasons_add(reasons, REASON_PATH_MISSING, "%s: %s. Give an existing directory.", path,
-                            strerror(error));
+        path_error_describe(detail, sizeof detail, target->config->path, facts->error, &facts->denial);
+        reasons_add(reasons, path_error_find(facts->error).code, "%s", detail);
 }
 
 /* A change that the journal should tell; the sampler starts anew on another row. */
@@ -218,7 +206,7 @@ static Device *find_device(Target *target, const PathFacts *facts)
         Device *found = NULL;
 
         if (facts->error != 0) {
-                describe_path_error(target, facts->error, reasons);
+                describe_path_error(target, facts, reasons);
                 return NULL;
         }
         int r = device_resolve(&manager->roots, facts->resolved, facts->dev, target->config->device, &found);
@@ -246,7 +234,7 @@ void target_take_facts(Target *target, const PathFacts *facts)
         target->device_reasons.n = 0;
         /* A path that does not answer now keeps the device it had: that is the one that hangs. */
         if (facts->error == ETIMEDOUT)
-                describe_path_error(target, facts->error, &target->device_reasons);
+                describe_path_error(target, facts, &target->device_reasons);
         else
                 take_device(target, find_device(target, facts));
 }

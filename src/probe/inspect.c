@@ -2,6 +2,7 @@
 /* Looks at a path in a child: stat of a dying disk or a lost server may not return. */
 
 #include "child.h"
+#include "denial.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -40,6 +41,7 @@ static void look(const char *path, PathFacts *facts)
 
         if (lstat(stripped, &st) < 0) {
                 facts->error = errno;
+                path_denial_find(stripped, &facts->denial);
                 return;
         }
         bool link = S_ISLNK(st.st_mode);
@@ -61,8 +63,10 @@ static void look(const char *path, PathFacts *facts)
         }
         if (statfs(stripped, &fs) == 0)
                 facts->fs_type = (uint64_t) (unsigned long) fs.f_type;
-        facts->writable = S_ISDIR(st.st_mode) && !facts->read_only &&
-                          faccessat(AT_FDCWD, stripped, W_OK | X_OK, AT_EACCESS) == 0;
+        if (facts->error == 0 && faccessat(AT_FDCWD, stripped, W_OK | X_OK, AT_EACCESS) < 0) {
+                facts->write_error = errno;
+                path_denial_find(stripped, &facts->denial);
+        }
 }
 
 static void __attribute__((noreturn)) inspection_main(int socket, void *userdata)

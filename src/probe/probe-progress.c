@@ -50,6 +50,7 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
                 progress.failed_stream = first - 1;
                 progress.failed_offset_bytes = failed->failed_offset_bytes;
                 progress.writing_failed = failed->writing_failed;
+                progress.denial = failed->denial;
         } else if (probe->killed && open)
                 progress.outcome = PROBE_KILLED; /* said before the kernel lets go of them */
         else if (stopped)

@@ -41,6 +41,7 @@ typedef struct StreamShared {
         /* Written before the stream says that it is ready, or has failed to be. */
         uint64_t free_bytes, needed_bytes;
         uint64_t dev;
+        PathDenial denial; /* when preparing met EACCES or EPERM */
 
         Slowest slowest;
         Histogram latency;

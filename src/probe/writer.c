@@ -4,6 +4,8 @@
 
 #include "writer.h"
 
+#include "denial.h"
+
 #include "pattern.h"
 #include "test-file.h"
 #include "tierprobe/clock.h"
@@ -194,6 +196,8 @@ void writer_main(int socket, void *userdata)
         int error = 0;
 
         ProbeOutcome outcome = prepare(&writer, job->needed_bytes, &error);
+        if (outcome == PROBE_NOT_WRITABLE)
+                path_denial_find(writer.plan->path, &writer.own->denial);
         if (outcome == PROBE_OK) {
                 say(&writer, MESSAGE_READY);
                 await(&writer, MESSAGE_GO);

@@ -6,6 +6,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/path-error.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -37,6 +38,16 @@ void run_set_not_started(Run *run, ReasonCode reason, const char *format, ...)
         run_set_end(run, TEST_NOT_STARTED);
 }
 
+/* The path itself, or the making of a file in it, was refused. */
+static void set_not_started_at_path(Run *run)
+{
+        const ProbeProgress *progress = &run->progress;
+        char detail[sizeof run->detail];
+
+        path_error_describe(detail, sizeof detail, run->record->path, progress->error, &progress->denial);
+        run_set_not_started(run, path_error_find(progress->error).code, "%s", detail);
+}
+
 void run_set_end_from_outcome(Run *run)
 {
         const ProbeProgress *progress = &run->progress;
@@ -58,20 +69,9 @@ void run_set_end_from_outcome(Run *run)
                 run_set_end(run, TEST_ABORTED);
                 break;
         case PROBE_PATH_MISSING:
-                run_set_not_started(run, REASON_PATH_MISSING, "%s: %s. Give an existing directory.", path,
-                                    text);
-                break;
         case PROBE_SYMLINK:
-                run_set_not_started(
-                        run, REASON_WRONG_DEVICE,
-                        "%s is a symbolic link, which may lead to another disk. Name the directory itself.",
-                        path);
-                break;
         case PROBE_NOT_WRITABLE:
-                run_set_not_started(
-                        run, REASON_WRITE_ERROR,
-                        "No test file can be made in %s: %s. Make it writable for the user that tests it.",
-                        path, text);
+                set_not_started_at_path(run);
                 break;
         case PROBE_DIRECT_REFUSED:
                 if (progress->writing_failed) {
@@ -90,6 +90,8 @@ void run_set_end_from_outcome(Run *run)
         case PROBE_NO_SPACE:
                 if (progress->writing_failed)
                         run_set_end(run, TEST_NO_SPACE);
+                else if (progress->error != ENOSPC || progress->free_bytes >= progress->needed_bytes)
+                        set_not_started_at_path(run);
                 else
                         run_set_not_started(
                                 run, REASON_NO_SPACE,
@@ -102,9 +104,7 @@ void run_set_end_from_outcome(Run *run)
                 if (progress->writing_failed)
                         run_set_end(run, TEST_WRITE_ERROR);
                 else
-                        run_set_not_started(run, REASON_WRITE_ERROR,
-                                            "No test file can be made in %s: %s. Look at the kernel log.",
-                                            path, text);
+                        set_not_started_at_path(run);
                 break;
         case PROBE_INTERNAL:
         case _PROBE_OUTCOME_MAX:

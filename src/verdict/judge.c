@@ -6,6 +6,8 @@
 #include "figures.h"
 #include "run-window.h"
 
+#include "tierprobe/path-error.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -45,48 +47,32 @@ static double ns_to_s(uint64_t ns)
 
 static Verdict judge_write_error(const RunFacts *facts, Reasons *reasons)
 {
-        const char *name = strerrorname_np(facts->write_errno);
-        const char *text = strerrordesc_np(facts->write_errno);
+        int error = facts->write_errno;
+        PathError found = path_error_find(error);
         double offset_mb = (double) facts->write_offset_bytes / 1e6;
+        bool refused_direct = found.code == REASON_DIRECT_IO_UNSUPPORTED;
 
-        name = name ? name : "unknown error";
-        text = text ? text : "unknown error";
-        switch (facts->write_errno) {
-        case ENOSPC:
-        case EDQUOT:
-        case EFBIG:
-                reasons_add(reasons, REASON_NO_SPACE,
-                            "A write %.1f MB into the file was refused: %s (%s). Free space, or raise the "
-                            "limit, and run again.",
-                            offset_mb, text, name);
+        /* Some file systems open with O_DIRECT and refuse the first write; a later one is no such refusal. */
+        if (refused_direct && facts->write_offset_bytes == 0 && facts->bytes_written == 0) {
+                reasons_add(reasons, found.code, "The first direct write was refused: %s (%s). %s",
+                            found.says, found.name, found.mend);
                 return VERDICT_INCONCLUSIVE;
-        case ENOMEM:
-        case ENOBUFS:
-        case EINTR:
-                reasons_add(reasons, REASON_ABORTED,
-                            "A write %.1f MB into the file was given up by the host: %s (%s). This says "
-                            "nothing about the device; run again.",
-                            offset_mb, text, name);
-                return VERDICT_INCONCLUSIVE;
-        case EINVAL:
-        case EOPNOTSUPP:
-                /* Some file systems open with O_DIRECT and refuse the first write. */
-                if (facts->write_offset_bytes == 0 && facts->bytes_written == 0) {
-                        reasons_add(reasons, REASON_DIRECT_IO_UNSUPPORTED,
-                                    "The first direct write was refused: %s (%s). The test needs a file "
-                                    "system and a block size with direct I/O.",
-                                    text, name);
-                        return VERDICT_INCONCLUSIVE;
-                }
-                break;
-        default: /* any other error number is the device's, or its file system's */
-                break;
         }
-        reasons_add(reasons, REASON_WRITE_ERROR,
-                    "A write to %s failed %.1f MB into the file: %s (%s). Look at the kernel log and replace "
-                    "or repair the device.",
-                    device_name(facts), offset_mb, text, name);
-        return VERDICT_FAIL;
+        if (refused_direct || found.code == REASON_WRITE_ERROR || found.code == REASON_STALLED) {
+                const char *says = refused_direct ? strerrordesc_np(error) : found.says;
+
+                reasons_add(reasons, REASON_WRITE_ERROR,
+                            "A write to %s failed %.1f MB into the file: %s (%s). %s", device_name(facts),
+                            offset_mb, says ? says : "an unknown error", found.name,
+                            refused_direct ? "Look at the kernel log and replace or repair the device."
+                                           : found.mend);
+                return VERDICT_FAIL;
+        }
+        reasons_add(
+                reasons, found.code,
+                "A write %.1f MB into the file was refused: %s (%s). This says nothing about the device. %s",
+                offset_mb, found.says, found.name, found.mend);
+        return VERDICT_INCONCLUSIVE;
 }
 
 #define WRITTEN_SIZE 64
@@ -122,11 +108,16 @@ static Verdict judge_end(const RunFacts *facts, Reasons *reasons)
                             facts->abort_detail ? facts->abort_detail : "Aborted",
                             written_text(written, facts));
                 return VERDICT_INCONCLUSIVE;
-        case TEST_NO_SPACE:
-                reasons_add(reasons, REASON_NO_SPACE,
-                            "The file system was full after %s. Free space and run again.",
-                            written_text(written, facts));
+        case TEST_NO_SPACE: {
+                PathError found = path_error_find(facts->write_errno);
+
+                if (found.code != REASON_THROTTLED)
+                        found = path_error_find(ENOSPC);
+
+                reasons_add(reasons, found.code, "After %s %s (%s). %s", written_text(written, facts),
+                            found.says, found.name, found.mend);
                 return VERDICT_INCONCLUSIVE;
+        }
         case TEST_WRITE_ERROR:
                 return judge_write_error(facts, reasons);
         case _TEST_END_MAX:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong while it runs: aborts, signals, kill -9, hangs, full and failing disks. Nothing may stay behind."""
 
+import json
 import os
 import signal
 import time
@@ -8,7 +9,7 @@ import time
 import pytest
 
 import lab
-from harness import sections_for
+from harness import TIERPROBE, TIERPROBED, call, sections_for
 from lab.catalog import GOOD, MB, SLOW
 
 pytestmark = pytest.mark.disk
@@ -255,6 +256,33 @@ def test_full_disk(daemon, tierprobe, disk):
     assert it.nothing_left() is None
 
 
+def test_not_to_be_entered(folder, disk):
+    """Who may not go where is said, with the command that mends it, and never that the directory does not exist."""
+    it = disk()
+    target = it.directory("cache", mode=0o777)
+    it.path.chmod(0o750)
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    done = call(*nobody, TIERPROBE, "run", target, "--count", 4, "--json")
+    run = json.loads(done.stdout)
+    assert (run["verdict"], codes(run)) == ("inconclusive", ["not_permitted"])
+    assert f"User nobody may not enter {it.path} (owner root, group root, mode 0750)" in run["reasons"][0]["detail"]
+    conf = folder / "check.conf"
+    conf.write_text(f"[target cache]\npath = {target}\n")
+    folder.chmod(0o755), conf.chmod(0o644)
+    done = call(*nobody, TIERPROBED, "--check-config", "--config", conf)
+    assert done.returncode == 78 and f"{conf}:2: User nobody may not enter {it.path}" in done.stderr
+
+
+def test_file_size_limit(disk):
+    """An own limit is named as what it is, not as a full file system."""
+    it = disk()
+    done = call("prlimit", "--fsize=4194304:4194304", TIERPROBE, "run", it.path, "--count", 8, "--json")
+    run = json.loads(done.stdout)
+    assert (run["verdict"], codes(run)[0]) == ("inconclusive", "throttled")
+    assert "file size limit" in run["reasons"][0]["detail"] and "LimitFSIZE" in run["reasons"][0]["detail"]
+    assert it.nothing_left() is None
+
+
 def test_not_writable(daemon, folder, disk):
     """As a service does it: an unprivileged user whose folder belongs to somebody else."""
     it = disk()
@@ -262,8 +290,10 @@ def test_not_writable(daemon, folder, disk):
     folder.chmod(0o777)
     service = daemon(target, prefix=["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"])
     run = service.whole_run()
-    assert (run["verdict"], codes(run)) == ("inconclusive", ["write_error"])
-    assert "writable" in run["reasons"][0]["detail"]
+    assert (run["verdict"], codes(run)) == ("inconclusive", ["not_permitted"])
+    said = run["reasons"][0]["detail"]
+    assert f"User nobody may not make files in {target} (owner root, group root, mode 0755)" in said
+    assert f"setfacl -m u:nobody:rwx {target}" in said
     os.chown(target, 65534, 65534)
     assert service.whole_run()["state"] == "finished"
 

@@ -41,6 +41,8 @@ REACHED = {
     "wrong_device": "test_reasons.py::test_wrong_device",
     "no_space": "test_verdicts.py::test_daemon",
     "write_error": "test_verdicts.py::test_daemon",
+    "throttled": "test_faults.py::test_file_size_limit",
+    "not_permitted": "test_faults.py::test_not_writable",
     "stalled": "test_reasons.py::test_a_stall_is_told_while_it_lasts",
     "aborted": "test_faults.py::test_abort_over_http",
     "truncated": "test_reasons.py::test_truncated",

@@ -53,7 +53,7 @@ static void test_directory(void **state)
                 assert_true(facts.total_bytes == (uint64_t) vfs.f_blocks * vfs.f_frsize);
                 assert_true(facts.free_bytes > 0 && facts.free_bytes <= facts.total_bytes);
                 assert_true(facts.fs_type != 0);
-                assert_true(facts.writable);
+                assert_int_equal(facts.write_error, 0);
                 assert_false(facts.read_only);
         }
         expect_no_children();
@@ -87,7 +87,6 @@ static void test_file(void **state)
         (void) close(fd);
         PathFacts facts = inspect(path);
         assert_int_equal(facts.error, ENOTDIR);
-        assert_false(facts.writable);
         assert_int_equal(unlink(path), 0);
 }
 
@@ -132,8 +131,53 @@ static void test_effective_user(void **state)
         assert_int_equal(seteuid(0), 0);
         assert_int_equal(root.error, 0);
         assert_int_equal(nobody.error, 0);
-        assert_true(root.writable != root.read_only);
-        assert_false(nobody.writable);
+        assert_int_equal(root.write_error, root.read_only ? EROFS : 0);
+        assert_int_equal(nobody.write_error, root.read_only ? EROFS : EACCES);
+}
+
+static PathFacts inspect_as_nobody(const char *path)
+{
+        assert_int_equal(seteuid(65534), 0);
+        PathFacts facts = inspect(path);
+        assert_int_equal(seteuid(0), 0);
+        return facts;
+}
+
+/* Who may not do what, and where. */
+static void test_denied(void **state)
+{
+        Fixture *fixture = *state;
+        char above[600], below[600];
+
+        if (geteuid() != 0)
+                skip();
+        (void) snprintf(above, sizeof above, "%s", fixture_path(fixture, "above"));
+        (void) snprintf(below, sizeof below, "%s", fixture_path(fixture, "above/below"));
+        assert_int_equal(chmod(fixture->directory, 0755), 0);
+        assert_int_equal(mkdir(above, 0700), 0);
+        assert_int_equal(mkdir(below, 0755), 0);
+
+        PathFacts facts = inspect_as_nobody(below);
+        assert_int_equal(facts.error, EACCES);
+        assert_string_equal(facts.denial.user, "nobody");
+        assert_string_equal(facts.denial.directory, above);
+        assert_string_equal(facts.denial.owner, "root");
+        assert_string_equal(facts.denial.group, "root");
+        assert_int_equal(facts.denial.mode, 0700);
+        assert_true(facts.denial.enter);
+
+        assert_int_equal(chmod(above, 0711), 0);
+        facts = inspect_as_nobody(below);
+        assert_int_equal(facts.error, 0);
+        assert_int_equal(facts.write_error, EACCES);
+        assert_string_equal(facts.denial.directory, below);
+        assert_int_equal(facts.denial.mode, 0755);
+        assert_false(facts.denial.enter);
+
+        assert_int_equal(chmod(below, 0777), 0);
+        assert_int_equal(inspect_as_nobody(below).write_error, 0);
+        assert_int_equal(rmdir(below), 0);
+        assert_int_equal(rmdir(above), 0);
 }
 
 static void test_abandoned(void **state)
@@ -199,8 +243,9 @@ static void test_hanging(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_directory),      TEST(test_missing),   TEST(test_file),   TEST(test_symlink),
-                TEST(test_effective_user), TEST(test_abandoned), TEST(test_killed), TEST(test_hanging),
+                TEST(test_directory), TEST(test_missing),        TEST(test_file),
+                TEST(test_symlink),   TEST(test_effective_user), TEST(test_denied),
+                TEST(test_abandoned), TEST(test_killed),         TEST(test_hanging),
         };
 
         if (!fixture_possible())

@@ -295,10 +295,18 @@ static void test_ends(void **state)
                 int error;
                 const char *expected;
         } errors[] = {
-                { EIO, "fail: write_error" },         { ENODEV, "fail: write_error" },
-                { EROFS, "fail: write_error" },       { EINVAL, "fail: write_error" },
-                { 12345, "fail: write_error" },       { ENOSPC, "inconclusive: no_space" },
-                { EDQUOT, "inconclusive: no_space" }, { ENOMEM, "inconclusive: aborted" },
+                { EIO, "fail: write_error" },
+                { ENODEV, "fail: write_error" },
+                { EROFS, "fail: write_error" },
+                { EINVAL, "fail: write_error" },
+                { 12345, "fail: write_error" },
+                { ENOSPC, "inconclusive: no_space" },
+                { EDQUOT, "inconclusive: throttled" },
+                { ENOMEM, "inconclusive: aborted" },
+                { EFBIG, "inconclusive: throttled" },
+                { ETIMEDOUT, "fail: write_error" },
+                { EACCES, "inconclusive: not_permitted" },
+                { EUCLEAN, "fail: write_error" },
         };
         for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
                 run.facts.write_errno = errors[i].error;
