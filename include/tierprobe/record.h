@@ -14,11 +14,19 @@
 #include "tierprobe/profile.h"
 #include "tierprobe/verdict.h"
 
-#define RUN_ID_SIZE 24 /* "20261130T131405-7f3a9c": sorts by time */
+#define RUN_ID_SIZE 24 /* "20261130T131405-1ecc0a7": sorts by time */
 
 /* Whether TEXT can be a run's id: 1 to RUN_ID_SIZE - 1 of [0-9A-Za-z-], so that it is safe as a file's name
  * and in a URL. */
 bool run_id_is_valid(const char *text);
+
+/* An id for a run that is asked for at REAL_NS (from 1970 on): its time to the second, and a number of seven
+ * hexadecimal digits that is made of the millisecond and a random part. Those that one process makes in one
+ * second rise. */
+void run_id_make(char id[RUN_ID_SIZE], int64_t real_ns);
+
+/* The time in an id of the form that run_id_make() gives. 0 or -EINVAL. */
+int run_id_time(const char *id, int64_t *ret_real_ns);
 
 typedef enum RunTrigger { TRIGGER_MANUAL, TRIGGER_SCHEDULE, TRIGGER_START, _TRIGGER_MAX } RunTrigger;
 typedef enum RunState {

@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/utsname.h>
 
 /* Fine sampling begins at 10 ms and doubles its spacing as the run goes on, so 32 to 64 intervals cover it.
@@ -32,18 +31,6 @@ static void source_free(sd_event_source **source)
 }
 
 /* ---- making and freeing ---- */
-
-static void make_id(char id[RUN_ID_SIZE], int64_t real_ns)
-{
-        uint32_t random = 0;
-        char time[RFC3339_SIZE];
-
-        if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-                random = (uint32_t) clock_ns(CLOCK_MONOTONIC);
-        (void) rfc3339_format(time, real_ns); /* 2026-11-30T13:14:05.123Z */
-        (void) snprintf(id, RUN_ID_SIZE, "%.4s%.2s%.2sT%.2s%.2s%.2s-%06" PRIx32, time, time + 5, time + 8,
-                        time + 11, time + 14, time + 17, random & UINT32_C(0xffffff));
-}
 
 static void describe_host(RunRecord *record)
 {
@@ -84,7 +71,7 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
         record->trigger = request->trigger;
         record->state = RUN_QUEUED;
         record->queued_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        make_id(record->id, record->queued_real_ns);
+        run_id_make(record->id, record->queued_real_ns);
         record->block_size = request->profile->block_size;
         record->count = request->profile->count;
         record->streams = request->profile->streams;

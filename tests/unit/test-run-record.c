@@ -2,12 +2,15 @@
 /* What a run's id and a name may be. */
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 #include "tierprobe/profile.h"
 #include "tierprobe/record.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -57,12 +60,49 @@ static void test_every_byte(void **state)
         }
 }
 
+/* The time in an id is the one it was made at, to the second. */
+static void test_id_time(void **state)
+{
+        static const char *const none[] = { "",
+                                            "a",
+                                            "20261130T131405",
+                                            "20261130T131405x7f3a9c",
+                                            "20261130-131405-7f3a9c",
+                                            "20261330T131405-7f3a9c",
+                                            "2026-1130T1314-7f3a9c" };
+        int64_t time_ns = 0;
+
+        (void) state;
+        assert_int_equal(run_id_time("20261130T131405-7f3a9c", &time_ns), 0);
+        assert_true(time_ns == INT64_C(1796044445) * (int64_t) NS_PER_S);
+        srandom(5);
+        for (int i = 0; i < 5000; i++) {
+                int64_t at_ns = (int64_t) random() * 4 * (int64_t) NS_PER_S + random();
+                char id[RUN_ID_SIZE];
+
+                run_id_make(id, at_ns);
+                assert_true(run_id_is_valid(id));
+                assert_int_equal(run_id_time(id, &time_ns), 0);
+                assert_true(time_ns == at_ns / (int64_t) NS_PER_S * (int64_t) NS_PER_S);
+        }
+        /* Many at once differ, and are in the order in which they were asked for. */
+        char before[RUN_ID_SIZE] = "", id[RUN_ID_SIZE];
+        for (int i = 0; i < 5000; i++) {
+                run_id_make(id, INT64_C(1796044445) * (int64_t) NS_PER_S + i / 100 * (int64_t) NS_PER_MS);
+                assert_true(strcmp(before, id) < 0);
+                memcpy(before, id, sizeof id);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(none); i++)
+                assert_int_equal(run_id_time(none[i], &time_ns), -EINVAL);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_run_id),
                 cmocka_unit_test(test_name),
                 cmocka_unit_test(test_every_byte),
+                cmocka_unit_test(test_id_time),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
