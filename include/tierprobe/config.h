@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: what the files, drop-ins and options say, checked. Fills in the parameters of verdict,
- * schedule and run, whose types are theirs. Knows those, history's bounds, base and inih. */
+ * schedule, run and history, whose types are theirs. Knows those, base and inih. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "tierprobe/address.h"
+#include "tierprobe/history.h"
 #include "tierprobe/profile.h"
 #include "tierprobe/schedule.h"
 #include "tierprobe/verdict.h"
@@ -43,6 +44,7 @@ typedef struct Config {
         Limits limits;
         ScheduleRules schedule;
         GuardRules guard;
+        HistoryRules keep;
         Profile profiles[CONFIG_MAX_PROFILES]; /* [0] is "procedure" */
         size_t n_profiles;
         TargetConfig targets[CONFIG_MAX_TARGETS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files: bounded reads and atomic writes. Knows libc. */
+/* Small files: bounded reads, atomic writes, and out of the way with what is damaged. Knows libc. */
 #pragma once
 
 #include <stddef.h>
@@ -19,6 +19,13 @@ ssize_t read_attribute_at(int dir_fd, const char *path, char *buf, size_t size);
  * A reader, or a crash of this process, sees the old file or the new one, never a part. No fsync: it is
  * called on the event loop. Returns 0 or negative errno; nothing is left behind on failure. */
 int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode);
+
+/* Renames what cannot be used to NAME.damaged, or, where that is taken, NAME.damaged.1, .2 and so on: nothing
+ * that was set aside is ever overwritten. 0 or negative errno. */
+int set_aside_at(int dir_fd, const char *name);
+
+/* How many files in the directory have such a name; negative errno. */
+ssize_t count_set_aside_at(int dir_fd);
 
 /* Joins ROOT and the rest given as printf format into a newly allocated path. NULL when out of memory. */
 char *path_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -2,15 +2,18 @@
 /* What is kept: the ring of samples of each target, and past runs. Knows base and iostat's types.
  *
  * Both live in the state directory and survive kill -9 at any moment with at most the sample being taken
- * lost. Nothing is synced: it runs on the event loop. A file that is not ours, of another version or damaged
- * is set aside with the suffix ".damaged" (one is kept), and the caller is told. */
+ * lost. Nothing is synced: it runs on the event loop. What is damaged is set aside under a name of its own
+ * (set_aside_at()), and the caller is told. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tierprobe/clock.h"
 #include "tierprobe/iostat.h"
+#include "tierprobe/parameter.h"
+#include "tierprobe/record.h"
 
 /* ---- ring of samples ---- */
 
@@ -57,34 +60,51 @@ int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_
 
 /* ---- past runs ---- */
 
+/* Which runs are kept: at most so many, and none that is so much older than the newest. */
+typedef struct HistoryRules {
+        uint64_t keep_runs;
+        uint64_t keep_for_ns;
+} HistoryRules;
+
+#define HISTORY_RULES_DEFAULT ((HistoryRules){ .keep_runs = 1000, .keep_for_ns = 400 * NS_PER_DAY })
+
+/* The INDEX-th parameter of HistoryRules; NULL past the end. */
+const Parameter *history_parameter(size_t index);
+
 typedef struct RunStore RunStore;
 
 #define RUN_STORE_MAX_BYTES (UINT64_C(16) << 20)
 
-/* Opens the folder NAME below DIR_FD (made with mode 0750) that holds one file ID.json a run, at most
- * MAX_RUNS (1..1,000,000); the oldest by id go first. Ids are what run_id_is_valid() says. Files of
- * other names are left alone. 0, -ENOTDIR (something else is there), or another negative errno. */
-int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs);
+/* Opens the folder NAME below DIR_FD (made with mode 0750) that holds one file ID.json a run; see
+ * run_id_is_valid(). What is in the files is the caller's. Files of other names are left alone. 0, -ENOTDIR
+ * (something else is there), or another negative errno. */
+int run_store_open(RunStore **ret, int dir_fd, const char *name);
 RunStore *run_store_free(RunStore *store);
 void run_store_freep(RunStore **store);
 
-/* Keeps TEXT under ID, in place of what was there; atomic. The one put is never the one that goes for it,
- * even when a clock set back makes it the oldest. 0, -EINVAL for an id that cannot be one, -EFBIG beyond
- * RUN_STORE_MAX_BYTES, or another errno; what was there before is then still there. */
+/* Keeps TEXT under ID, in place of what was there; atomic. 0, -EINVAL for an id that cannot be one, -EFBIG
+ * beyond RUN_STORE_MAX_BYTES, or another errno; what was there before is then still there. */
 int run_store_put(RunStore *store, const char *id, const char *text, size_t size);
 
 /* Reads it back, NUL-terminated. 0, -ENOENT, -EINVAL for an id that cannot be one, -EFBIG, or another errno.
  * Owned by the caller. */
 int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size);
 
-/* Sets a document aside as ID.json.damaged, in place of one that was set aside before. Indexes above its
- * own move down by one. 0, -ENOENT, -EINVAL, or another errno. */
+/* Takes a document out of the list: out of the way under a name of its own, see set_aside_at(); or for good.
+ * Indexes above its own move down by one. 0, -ENOENT, -EINVAL, or the errno of the file system: then it is
+ * out of the list all the same, and met again at the next start. */
 int run_store_set_aside(RunStore *store, const char *id);
-
-/* Removes a document for good. 0, -ENOENT, -EINVAL, or the errno of the removal: then it is out of the list
- * all the same, and met again at the next start. */
 int run_store_remove(RunStore *store, const char *id);
+
+/* How many documents are set aside. */
+size_t run_store_set_aside_count(const RunStore *store);
 
 /* The ids kept, newest (greatest) first; NULL past the end. */
 size_t run_store_count(const RunStore *store);
 const char *run_store_id(const RunStore *store, size_t index);
+
+/* The newest id that is older than ID (NULL: of all), so that a reader can go on while the list changes; NULL
+ * when there is none. Borrowed until the list changes. */
+const char *run_store_older(const RunStore *store, const char *id);
+
+bool run_store_has(const RunStore *store, const char *id);

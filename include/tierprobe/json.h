@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents out (and run records back in): the only room that knows jansson, with the capture reader.
+/* Documents out: the only room that knows jansson, with the capture reader.
  *
  * Every function that makes a document returns a new jansson reference, or NULL when out of memory. Numbers
  * that are NAN become null. Texts that are not UTF-8 (a mount point may be anything) are made so: each bad
@@ -29,10 +29,6 @@ json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap);
 /* RUN, to stand inside a document; with EVIDENCE a document of its own: with "schema", samples of the window,
  * slowest writes, kernel, equivalent command. */
 json_t *json_run(const RunRecord *run, bool evidence);
-
-/* Reads back what json_run() made (evidence is skipped). -EINVAL with a sentence in ERROR of ERROR_SIZE
- * bytes. */
-int run_record_from_json(const char *text, size_t size, RunRecord **ret, char *error, size_t error_size);
 
 /* /status: the whole daemon, with its VIEW->n_targets TARGETS. */
 json_t *json_status(const ServiceView *view, const TargetView *targets);

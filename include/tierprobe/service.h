@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tierprobe/history.h"
+#include "tierprobe/past-run.h"
 #include "tierprobe/record.h"
 #include "tierprobe/views.h"
 
@@ -28,9 +28,14 @@ typedef struct Service {
 
         AbortResult (*abort_run)(void *userdata, const char *id, const char *who);
 
-        /* Runs newest first, current ones included; NULL past the end, or when there is none of this id. The
-         * record lacks the evidence (samples): that is in the kept document. */
-        const RunRecord *(*get_run)(void *userdata, size_t index);
-        const RunRecord *(*find_run)(void *userdata, const char *id);
-        const RunStore *(*run_store)(void *userdata);
+        /* Runs queued and running, newest first; NULL past the end, or when there is none of this id. */
+        const RunRecord *(*current_run)(void *userdata, size_t index);
+        const RunRecord *(*find_current)(void *userdata, const char *id);
+
+        /* The id of the newest past run that is older than BEFORE (NULL: of all); NULL when there is none. */
+        const char *(*older_run)(void *userdata, const char *before);
+
+        /* A past run: its fields, and its whole document; each may be NULL, and is owned by the caller. 0;
+         * -ENOENT: there is none of this id; -EBADMSG: it was damaged; or the errno of reading. */
+        int (*read_run)(void *userdata, const char *id, PastRun **ret, char **ret_text, size_t *ret_size);
 } Service;

@@ -12,18 +12,19 @@
 #include "tierprobe/config.h"
 #include "tierprobe/device.h"
 #include "tierprobe/history.h"
+#include "tierprobe/past-run.h"
 #include "tierprobe/record.h"
 
 typedef struct TargetView {
         const char *name, *path;
-        RunState state;  /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
-        Verdict verdict; /* of the last ended run, or what keeps the target from being judged */
-        const Reasons *reasons;
-        double age_s; /* since the last run ended; NAN: never ran */
+        RunState state;         /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
+        Verdict verdict;        /* of the last ended run, or what keeps the target from being judged */
+        const Reasons *reasons; /* NULL: those of last_run */
+        double age_s;           /* since the last run ended; NAN: never ran */
         bool stale;
         int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
         const Device *device;         /* NULL: not found yet */
-        const RunRecord *last_run;    /* NULL */
+        const PastRun *last_run;      /* NULL */
         const RunRecord *current_run; /* NULL; running or queued */
         const Ring *ring;             /* NULL when samples cannot be kept */
         const RingRecord *sample;     /* the last one; NULL: none since start */
@@ -46,6 +47,7 @@ typedef struct ServiceView {
         const Config *config;
         uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
         size_t n_targets;
+        size_t set_aside; /* damaged files of the state directory */
 } ServiceView;
 
 typedef enum StartResult {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small files: bounded reads and atomic writes. */
+/* Small files: bounded reads, atomic writes, and out of the way with what is damaged. */
 
 #include "tierprobe/file.h"
 
@@ -8,7 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -120,6 +122,65 @@ int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t 
         if (r < 0)
                 (void) unlinkat(dir_fd, temporary, 0);
         return r;
+}
+
+/* ---- setting aside ---- */
+
+#define ASIDE ".damaged"
+#define MAX_ASIDE 100000
+
+static int rename_to_new(int dir_fd, const char *from, const char *to)
+{
+        if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
+                return 0;
+        /* Some file systems have no such renaming. Nobody else writes here. */
+        if (errno != EINVAL && errno != ENOSYS)
+                return -errno;
+        if (faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return -EEXIST;
+        return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
+}
+
+int set_aside_at(int dir_fd, const char *name)
+{
+        for (unsigned i = 0; i < MAX_ASIDE; i++) {
+                _cleanup_free_ char *aside =
+                        i == 0 ? path_format("%s" ASIDE, name) : path_format("%s" ASIDE ".%u", name, i);
+
+                if (!aside)
+                        return -ENOMEM;
+                int r = rename_to_new(dir_fd, name, aside);
+                if (r != -EEXIST)
+                        return r;
+        }
+        return -EEXIST;
+}
+
+static bool is_set_aside(const char *name)
+{
+        const char *suffix = strstr(name, ASIDE);
+
+        if (!suffix)
+                return false;
+        suffix += strlen(ASIDE);
+        return !*suffix || (*suffix == '.' && suffix[1] && !suffix[1 + strspn(suffix + 1, "0123456789")]);
+}
+
+ssize_t count_set_aside_at(int dir_fd)
+{
+        const struct dirent *entry = NULL;
+        ssize_t n = 0;
+
+        _cleanup_close_ int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        _cleanup_closedir_ DIR *dir = fdopendir(fd);
+        if (!dir)
+                return -errno;
+        (void) TAKE_FD(fd);
+        while ((entry = readdir(dir))) /* NOLINT(concurrency-mt-unsafe): one thread */
+                n += is_set_aside(entry->d_name);
+        return n;
 }
 
 char *path_format(const char *format, ...)

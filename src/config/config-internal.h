@@ -40,6 +40,7 @@ typedef enum Section {
         SECTION_LIMITS,
         SECTION_SCHEDULE,
         SECTION_GUARD,
+        SECTION_HISTORY,
         SECTION_PROFILE,
         SECTION_TARGET,
         _SECTION_MAX,

@@ -45,6 +45,7 @@ static Config *config_new_default(void)
         config->limits = limits_default();
         config->schedule = SCHEDULE_RULES_DEFAULT;
         config->guard = GUARD_RULES_DEFAULT;
+        config->keep = HISTORY_RULES_DEFAULT;
         for (size_t i = 0; i < ELEMENTSOF(built_in_profiles); i++) {
                 const BuiltIn *from = &built_in_profiles[i];
                 Profile *profile = &config->profiles[config->n_profiles++];

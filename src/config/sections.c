@@ -55,6 +55,7 @@ const SectionRow sections[_SECTION_MAX] = {
         [SECTION_LIMITS] = { "limits", false, offsetof(Config, limits), limits_parameter },
         [SECTION_SCHEDULE] = { "schedule", false, offsetof(Config, schedule), schedule_parameter },
         [SECTION_GUARD] = { "guard", false, offsetof(Config, guard), guard_parameter },
+        [SECTION_HISTORY] = { "history", false, offsetof(Config, keep), history_parameter },
         [SECTION_PROFILE] = { "profile", true, 0, profile_parameter },
         [SECTION_TARGET] = { "target", true, 0, target_parameter },
 };

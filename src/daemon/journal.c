@@ -139,6 +139,20 @@ void journal_run_ended(const RunRecord *record)
         journal_run(level, id, record, message);
 }
 
+void journal_run_interrupted(const PastRun *run)
+{
+        const LogField fields[] = {
+                { "TIERPROBE_RUN_ID", run->id },
+                { "TIERPROBE_TARGET", run->target },
+                { "TIERPROBE_VERDICT", verdict_to_string(run->verdict) },
+                { "TIERPROBE_REASON", reason_to_string(REASON_ABORTED) },
+        };
+
+        log_event(LOG_WARNING, MESSAGE_RUN_INCONCLUSIVE, fields, ELEMENTSOF(fields),
+                  "run %s of %s: %s; the daemon ended in the middle of it", run->id, run->target,
+                  verdict_to_string(run->verdict));
+}
+
 void journal_run_stalled(const RunRecord *record)
 {
         char message[256];

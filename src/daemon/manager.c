@@ -61,6 +61,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         manager->generation++;
         timetable_follow_clock(manager);
         (void) probe_reap_abandoned();
+        past_work(manager->past);
 
         /* Absolute times: what one tick is late, the next does not inherit. */
         manager->next_tick_ns += interval_ns;
@@ -162,10 +163,10 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 
 /* ---- past runs ---- */
 
-static void on_interrupted(const RunRecord *record, void *userdata)
+static void on_interrupted(const PastRun *run, void *userdata)
 {
         (void) userdata;
-        journal_run_ended(record);
+        journal_run_interrupted(run);
 }
 
 void manager_follow_past(Manager *manager)
@@ -175,7 +176,7 @@ void manager_follow_past(Manager *manager)
         for (size_t i = 0; i < manager->n_targets; i++)
                 subjects[i] = (PastSubject){ .target = manager->targets[i]->config->name,
                                              .path = manager->targets[i]->config->path };
-        past_follow(manager->past, subjects, manager->n_targets);
+        past_follow(manager->past, subjects, manager->n_targets, &manager->config->keep);
         for (size_t i = 0; i < manager->n_targets; i++) {
                 Target *target = manager->targets[i];
                 const char *home = past_mount_point(manager->past, target->config->name);
@@ -209,10 +210,12 @@ static int open_state(Manager *manager, const char *state_dir)
                           state_dir);
                 return r;
         }
-        int r = past_new(&manager->past, manager->state_fd,
+        int r = past_new(&manager->past, manager->state_fd, &manager->config->keep,
                          &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });
         if (r < 0)
                 log_error("%s/runs: past runs cannot be kept: %s", state_dir, strerror(-r));
+        ssize_t n_aside = count_set_aside_at(manager->state_fd);
+        manager->n_rings_aside = n_aside < 0 ? 0 : (size_t) n_aside;
         return r;
 }
 

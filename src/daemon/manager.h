@@ -68,6 +68,7 @@ struct Manager {
         DeviceRoots roots;
         int state_fd; /* the state directory, locked */
         Past *past;
+        size_t n_rings_aside; /* damaged ones, set aside now or by an earlier start */
 
         Target *targets[CONFIG_MAX_TARGETS];
         size_t n_targets;
@@ -179,6 +180,7 @@ bool target_is_stale(const Target *target, int64_t now_real_ns);
 void journal_init(void);
 void journal_run_started(const RunRecord *record, const char *who);
 void journal_run_ended(const RunRecord *record);
+void journal_run_interrupted(const PastRun *run); /* by the end of an earlier daemon */
 void journal_run_stalled(const RunRecord *record);
 void journal_target_changed(const Target *target, const char *text);
 void journal_run_refused(const Target *target, const StartAnswer *answer);

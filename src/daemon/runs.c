@@ -91,7 +91,7 @@ static void on_ended(Run *run, void *userdata)
         Manager *manager = userdata;
         Target *target = find_by_run(manager, run);
         const Device *device = run_record(run)->device;
-        RunRecord *record = run_take_record(run);
+        _cleanup_(run_record_freep) RunRecord *record = run_take_record(run);
 
         if (!run_is_gone(run) && manager->n_lingering < ELEMENTSOF(manager->lingering)) {
                 Lingering *lingering = &manager->lingering[manager->n_lingering++];
@@ -165,7 +165,7 @@ static GuardFacts guard_facts(const Target *target, const Profile *profile)
 {
         const Manager *manager = target->manager;
         const char *name = target->config->name;
-        const RunRecord *last = past_last_run(manager->past, name);
+        const PastRun *last = past_last_run(manager->past, name);
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
 
         return (GuardFacts){

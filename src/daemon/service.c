@@ -12,7 +12,7 @@ bool target_is_stale(const Target *target, int64_t now_real_ns)
 {
         const ScheduleRules *rules = &target->manager->config->schedule;
 
-        const RunRecord *last = past_last_run(target->manager->past, target->config->name);
+        const PastRun *last = past_last_run(target->manager->past, target->config->name);
 
         if (!last)
                 return false;
@@ -26,9 +26,9 @@ bool target_is_stale(const Target *target, int64_t now_real_ns)
 
 static Verdict target_verdict(const Target *target)
 {
-        const RunRecord *last = past_last_run(target->manager->past, target->config->name);
+        const PastRun *last = past_last_run(target->manager->past, target->config->name);
 
-        return last ? last->judgement.verdict : VERDICT_NEVER_RUN;
+        return last ? last->verdict : VERDICT_NEVER_RUN;
 }
 
 static void get(void *userdata, ServiceView *ret)
@@ -46,7 +46,8 @@ static void get(void *userdata, ServiceView *ret)
                               .config = manager->config,
                               .tick_lateness_p99_ns = histogram_quantile_ns(lateness, 0.99),
                               .tick_lateness_max_ns = lateness->max_ns,
-                              .n_targets = manager->n_targets };
+                              .n_targets = manager->n_targets,
+                              .set_aside = manager->n_rings_aside + past_set_aside(manager->past) };
         for (size_t i = 0; i < manager->n_targets; i++) {
                 const Target *target = manager->targets[i];
                 Verdict verdict = target_verdict(target);
@@ -64,7 +65,7 @@ static bool get_target(void *userdata, size_t index, TargetView *ret)
         if (index >= manager->n_targets)
                 return false;
         Target *target = manager->targets[index];
-        const RunRecord *last = past_last_run(manager->past, target->config->name);
+        const PastRun *last = past_last_run(manager->past, target->config->name);
         const RunRecord *current = target->run ? run_record(target->run) : NULL;
 
         *ret = (TargetView){
@@ -72,7 +73,7 @@ static bool get_target(void *userdata, size_t index, TargetView *ret)
                 .path = target->config->path,
                 .state = current ? current->state : RUN_FINISHED,
                 .verdict = target_verdict(target),
-                .reasons = last ? &last->judgement.reasons : &target->device_reasons,
+                .reasons = last ? NULL : &target->device_reasons,
                 .age_s = last ? ((double) now_ns - (double) last->finished_real_ns) / 1e9 : NAN,
                 .stale = target_is_stale(target, now_ns),
                 .next_run_real_ns = target->next_run_real_ns,
@@ -117,8 +118,10 @@ static AbortResult abort_run(void *userdata, const char *id, const char *who)
 }
 
 /* The INDEX-th newest among the targets' current runs; they are few. */
-static const RunRecord *current_run(Manager *manager, size_t index)
+static const RunRecord *current_run(void *userdata, size_t index)
 {
+        const Manager *manager = userdata;
+
         for (size_t i = 0; i < manager->n_targets; i++) {
                 if (!manager->targets[i]->run)
                         continue;
@@ -138,30 +141,24 @@ static const RunRecord *current_run(Manager *manager, size_t index)
         return NULL;
 }
 
-static const RunRecord *get_run(void *userdata, size_t index)
+static const RunRecord *find_current(void *userdata, const char *id)
 {
-        Manager *manager = userdata;
-        size_t n_current = 0;
-
-        for (size_t i = 0; i < manager->n_targets; i++)
-                n_current += manager->targets[i]->run != NULL;
-        return index < n_current ? current_run(manager, index)
-                                 : past_record(manager->past, index - n_current);
-}
-
-static const RunRecord *find_run(void *userdata, const char *id)
-{
-        Manager *manager = userdata;
+        const Manager *manager = userdata;
 
         for (size_t i = 0; i < manager->n_targets; i++)
                 if (manager->targets[i]->run && strcmp(run_record(manager->targets[i]->run)->id, id) == 0)
                         return run_record(manager->targets[i]->run);
-        return past_find(manager->past, id);
+        return NULL;
 }
 
-static const RunStore *run_store(void *userdata)
+static const char *older_run(void *userdata, const char *before)
 {
-        return past_store(((Manager *) userdata)->past);
+        return past_older(((Manager *) userdata)->past, before);
+}
+
+static int read_run(void *userdata, const char *id, PastRun **ret, char **ret_text, size_t *ret_size)
+{
+        return past_read(((Manager *) userdata)->past, id, ret, ret_text, ret_size);
 }
 
 void service_init(Manager *manager)
@@ -173,8 +170,9 @@ void service_init(Manager *manager)
                 .generation = generation,
                 .start_run = start_run,
                 .abort_run = abort_run,
-                .get_run = get_run,
-                .find_run = find_run,
-                .run_store = run_store,
+                .current_run = current_run,
+                .find_current = find_current,
+                .older_run = older_run,
+                .read_run = read_run,
         };
 }

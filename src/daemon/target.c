@@ -27,9 +27,11 @@ static int open_ring(Target *target)
                 return -ENOMEM;
         int r = ring_open(&target->ring, target->manager->state_fd, name, config_ring_capacity(config),
                           &damaged);
-        if (damaged)
-                log_warning("target %s: its samples were damaged and are set aside as %s.damaged",
+        if (damaged) {
+                target->manager->n_rings_aside++;
+                log_warning("target %s: its samples in %s were damaged and are set aside",
                             target->config->name, name);
+        }
         return r;
 }
 

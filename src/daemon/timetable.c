@@ -68,13 +68,11 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 void timetable_plan(Target *target)
 {
         Manager *manager = target->manager;
-        const RunRecord *last = past_last_run(manager->past, target->config->name);
+        const PastRun *last = past_last_run(manager->past, target->config->name);
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
          * installation. Not one after this start, or a daemon restarted every day would never test. */
-        int64_t last_ns = !last                   ? target_known_since_real_ns(target)
-                          : last->started_real_ns ? last->started_real_ns
-                                                  : last->queued_real_ns;
+        int64_t last_ns = last ? past_run_begin_real_ns(last) : target_known_since_real_ns(target);
         uint64_t seed = schedule_seed(target->config->name, (uint64_t) last_ns);
 
         plan_at(target, schedule_next(&manager->config->schedule, last_ns, now_ns, seed), now_ns);

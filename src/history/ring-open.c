@@ -36,15 +36,6 @@ static int lock_file(int fd)
         return 0;
 }
 
-static int set_aside(int dir_fd, const char *name)
-{
-        _cleanup_free_ char *aside = path_format("%s.damaged", name);
-
-        if (!aside)
-                return -ENOMEM;
-        return renameat(dir_fd, name, dir_fd, aside) < 0 ? -errno : 0;
-}
-
 /* ---- where writing had got to ---- */
 
 /* The newest number in the slots of records FROM.. that are where they belong, 0 when there is none. */
@@ -308,7 +299,7 @@ int ring_open(Ring **ret, int dir_fd, const char *name, uint64_t capacity, bool 
         for (unsigned i = 0; i < OPEN_ATTEMPTS && (r == -ESTALE || r == -EBADMSG); i++) {
                 r = open_once(ring, dir_fd, name, capacity);
                 if (r == -EBADMSG) {
-                        int aside = set_aside(dir_fd, name);
+                        int aside = set_aside_at(dir_fd, name);
                         if (aside < 0)
                                 return aside;
                         damaged = true;

@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Past runs: one document a file, the list of their ids in memory. Knows base, and what a run's id is. */
+/* Past runs: one document a file, the list of their ids in memory. Knows base. */
 
 #include "tierprobe/history.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"
-#include "tierprobe/record.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define MAX_RUNS 1000000
 #define SUFFIX ".json"
 #define SUFFIX_NEW SUFFIX ".new" /* write_file_atomic_at() makes these */
-#define SUFFIX_DAMAGED SUFFIX ".damaged"
 
 typedef char Id[RUN_ID_SIZE];
-typedef char FileName[RUN_ID_SIZE + sizeof SUFFIX_DAMAGED];
+typedef char FileName[RUN_ID_SIZE + sizeof SUFFIX_NEW];
 
 struct RunStore {
         int fd;
-        size_t max_runs;
         Id *ids; /* rising */
         size_t n_ids, n_allocated;
-        FileName damaged; /* the one that is kept; empty: none */
+        size_t n_aside;
 };
 
 static void file_name(FileName ret, const char *id, const char *suffix)
@@ -40,11 +36,10 @@ static int split_name(const char *name, Id ret_id, const char **ret_suffix)
         const char *suffix = name + length;
         Id id = "";
 
-        if (length >= RUN_ID_SIZE)
+        if (length >= sizeof id)
                 return -EINVAL;
         memcpy(id, name, length);
-        if (!run_id_is_valid(id) || (strcmp(suffix, SUFFIX) != 0 && strcmp(suffix, SUFFIX_NEW) != 0 &&
-                                     strcmp(suffix, SUFFIX_DAMAGED) != 0))
+        if (!run_id_is_valid(id) || (strcmp(suffix, SUFFIX) != 0 && strcmp(suffix, SUFFIX_NEW) != 0))
                 return -EINVAL;
         memcpy(ret_id, id, sizeof id);
         *ret_suffix = suffix;
@@ -106,14 +101,6 @@ static void take_out(RunStore *store, size_t place)
         memmove(store->ids + place, store->ids + place + 1, (store->n_ids - place) * sizeof *store->ids);
 }
 
-/* Of the documents set aside one is kept: the one set aside last, at start the one of the newest run. */
-static void keep_damaged(RunStore *store, const char *name)
-{
-        if (store->damaged[0] && strcmp(store->damaged, name) != 0)
-                (void) unlinkat(store->fd, store->damaged, 0);
-        (void) snprintf(store->damaged, sizeof store->damaged, "%s", name);
-}
-
 static int list_folder(RunStore *store)
 {
         const struct dirent *entry = NULL;
@@ -134,13 +121,6 @@ static int list_folder(RunStore *store)
                         (void) unlinkat(store->fd, entry->d_name, 0);
                         continue;
                 }
-                if (strcmp(suffix, SUFFIX_DAMAGED) == 0) {
-                        if (strcmp(entry->d_name, store->damaged) < 0)
-                                (void) unlinkat(store->fd, entry->d_name, 0);
-                        else
-                                keep_damaged(store, entry->d_name);
-                        continue;
-                }
                 int r = reserve(store);
                 if (r < 0)
                         return r;
@@ -151,37 +131,11 @@ static int list_folder(RunStore *store)
         return 0;
 }
 
-/* Removes the oldest but for KEEP until at most N are left. A file that cannot be removed is forgotten, so
- * that the list stays bounded; it is met again at the next start. */
-static void trim(RunStore *store, size_t n, const char *keep)
+int run_store_open(RunStore **ret, int dir_fd, const char *name)
 {
-        size_t n_gone = store->n_ids > n ? store->n_ids - n : 0;
-        size_t out = 0;
-
-        for (size_t i = 0; i < store->n_ids; i++) {
-                if (n_gone > 0 && (!keep || strcmp(store->ids[i], keep) != 0)) {
-                        FileName name;
-
-                        file_name(name, store->ids[i], SUFFIX);
-                        (void) unlinkat(store->fd, name, 0);
-                        n_gone--;
-                        continue;
-                }
-                if (out != i)
-                        memcpy(store->ids[out], store->ids[i], RUN_ID_SIZE);
-                out++;
-        }
-        store->n_ids = out;
-}
-
-int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs)
-{
-        if (max_runs < 1 || max_runs > MAX_RUNS)
-                return -EINVAL;
         _cleanup_(run_store_freep) RunStore *store = calloc(1, sizeof *store);
         if (!store)
                 return -ENOMEM;
-        store->max_runs = max_runs;
         if (mkdirat(dir_fd, name, 0750) < 0 && errno != EEXIST) {
                 store->fd = -1;
                 return -errno;
@@ -192,7 +146,10 @@ int run_store_open(RunStore **ret, int dir_fd, const char *name, size_t max_runs
         int r = list_folder(store);
         if (r < 0)
                 return r;
-        trim(store, max_runs, NULL);
+        ssize_t n_aside = count_set_aside_at(store->fd);
+        if (n_aside < 0)
+                return (int) n_aside;
+        store->n_aside = (size_t) n_aside;
         *ret = TAKE_PTR(store);
         return 0;
 }
@@ -230,11 +187,8 @@ int run_store_put(RunStore *store, const char *id, const char *text, size_t size
         if (r < 0)
                 return r;
         size_t place = find_place(store, id, &found);
-        if (found)
-                return 0;
-        insert(store, place, id);
-        if (store->n_ids > store->max_runs)
-                trim(store, store->max_runs, id);
+        if (!found)
+                insert(store, place, id);
         return 0;
 }
 
@@ -254,7 +208,7 @@ int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t
 
 int run_store_set_aside(RunStore *store, const char *id)
 {
-        FileName name, aside;
+        FileName name;
         bool found = false;
 
         if (!run_id_is_valid(id))
@@ -262,13 +216,11 @@ int run_store_set_aside(RunStore *store, const char *id)
         size_t place = find_place(store, id, &found);
         if (!found)
                 return -ENOENT;
-        file_name(name, id, SUFFIX);
-        file_name(aside, id, SUFFIX_DAMAGED);
-        if (renameat(store->fd, name, store->fd, aside) < 0 && errno != ENOENT)
-                return -errno;
-        keep_damaged(store, aside);
         take_out(store, place);
-        return 0;
+        file_name(name, id, SUFFIX);
+        int r = set_aside_at(store->fd, name);
+        store->n_aside += r >= 0;
+        return r;
 }
 
 int run_store_remove(RunStore *store, const char *id)
@@ -294,4 +246,25 @@ size_t run_store_count(const RunStore *store)
 const char *run_store_id(const RunStore *store, size_t index)
 {
         return index < store->n_ids ? store->ids[store->n_ids - 1 - index] : NULL;
+}
+
+const char *run_store_older(const RunStore *store, const char *id)
+{
+        bool found = false;
+        size_t place = id ? find_place(store, id, &found) : store->n_ids;
+
+        return place > 0 ? store->ids[place - 1] : NULL;
+}
+
+bool run_store_has(const RunStore *store, const char *id)
+{
+        bool found = false;
+
+        (void) find_place(store, id, &found);
+        return found;
+}
+
+size_t run_store_set_aside_count(const RunStore *store)
+{
+        return store->n_aside;
 }

@@ -129,10 +129,26 @@ static enum MHD_Result reply_not_started(Request *request, const Start *start)
                                   json_start_answers(start->answers, start->n_answers));
 }
 
+/* Adds the run, which may have ended already; false when nothing is known of it. */
+static bool add_started(Text *text, const Service *service, const char *id, bool with_comma)
+{
+        const RunRecord *current = service->find_current(service->userdata, id);
+        _cleanup_(past_run_freep) PastRun *past = NULL;
+
+        if (!current && service->read_run(service->userdata, id, &past, NULL, NULL) < 0)
+                return false;
+        if (with_comma)
+                text_add_string(text, ",");
+        if (current)
+                text_add_json(text, json_run(current, false));
+        else
+                text_add(text, past->text, past->size);
+        return true;
+}
+
 static enum MHD_Result reply_started(Request *request, const Start *start)
 {
         const Service *service = request->server->service;
-        const RunRecord *run = NULL;
         char location[16 + RUN_ID_SIZE] = "";
         size_t size = 0, n = 0;
         Text text = { 0 };
@@ -145,12 +161,7 @@ static enum MHD_Result reply_started(Request *request, const Start *start)
                         continue;
                 if (!*location)
                         (void) snprintf(location, sizeof location, "/runs/%s", answer->run_id);
-                run = service->find_run(service->userdata, answer->run_id);
-                if (!run)
-                        continue;
-                if (n++ > 0)
-                        text_add_string(&text, ",");
-                text_add_json(&text, json_run(run, false));
+                n += add_started(&text, service, answer->run_id, n > 0);
         }
         text_add_string(&text, "],\"not_started\":");
         text_add_json(&text, json_start_answers(start->answers, start->n_answers));

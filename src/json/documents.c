@@ -2,12 +2,12 @@
 /* Small documents of the HTTP interface, and the one body that it takes. */
 
 #include "json-internal.h"
-#include "json-reader.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 json_t *json_problem(unsigned status, const char *title, const char *code, const char *detail,
@@ -90,36 +90,42 @@ json_t *json_targets_not_ready(const TargetView *targets, size_t n)
         return TAKE_PTR(array);
 }
 
-static void read_name(Reader *reader, const json_t *object, const char *key, char *buf)
+/* The name under KEY; null and missing are empty. */
+static int read_name(const json_t *object, const char *key, char buf[NAME_SIZE])
 {
-        const char *text = read_string(reader, object, key, true);
+        const json_t *value = json_object_get(object, key);
+        const char *text = json_string_value(value);
 
-        if (text && (!*text || strlen(text) >= NAME_SIZE))
-                reader_fail(reader, "\"%s\" is not a valid name", key);
-        else if (text)
-                memcpy(buf, text, strlen(text) + 1);
+        if (!value || json_is_null(value))
+                return 0;
+        if (!text || !*text || strlen(text) >= NAME_SIZE)
+                return -EINVAL;
+        memcpy(buf, text, strlen(text) + 1);
+        return 0;
 }
 
 int json_read_start_request(const char *text, size_t size, StartRequest *ret, char *error, size_t error_size)
 {
-        Reader reader = { .text = error, .size = error_size };
+        static const char *const known[] = { "target", "profile" };
         StartRequest request = { 0 };
-        const char *key = NULL;
-        json_t *value = NULL;
-        json_error_t where;
+        size_t n_known = 0;
 
-        json_auto_t *document = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+        json_auto_t *document = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
         if (!json_is_object(document)) {
-                reader_fail(&reader, "the body is not a JSON object");
-                return reader.error;
+                (void) snprintf(error, error_size, "the body is not a JSON object");
+                return -EINVAL;
         }
-        json_object_foreach(document, key,
-                            value) if (strcmp(key, "target") != 0 && strcmp(key, "profile") != 0)
-                reader_fail(&reader, "the members of the body are: target, profile");
-        read_name(&reader, document, "target", request.target);
-        read_name(&reader, document, "profile", request.profile);
-        if (reader.error)
-                return reader.error;
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                n_known += json_object_get(document, known[i]) != NULL;
+        if (n_known < json_object_size(document)) {
+                (void) snprintf(error, error_size, "the members of the body are: target, profile");
+                return -EINVAL;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (read_name(document, known[i], i == 0 ? request.target : request.profile) < 0) {
+                        (void) snprintf(error, error_size, "\"%s\" is not a valid name", known[i]);
+                        return -EINVAL;
+                }
         *ret = request;
         return 0;
 }

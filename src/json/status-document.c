@@ -37,29 +37,41 @@ static json_t *counts_by_verdict(const uint64_t runs[_VERDICT_MAX])
                       { "inconclusive", json_u64(runs[VERDICT_INCONCLUSIVE]) });
 }
 
-static json_t *run_or_null(const RunRecord *run)
+static json_t *current_run_or_null(const RunRecord *run)
 {
         return run ? json_run(run, false) : json_null();
 }
 
+/* As it was written, by whatever release. */
+static json_t *past_run_or_null(const PastRun *run)
+{
+        return run && run->run ? json_incref(run->run) : json_null();
+}
+
+static json_t *reasons(const TargetView *view)
+{
+        json_t *kept = view->last_run ? json_object_get(view->last_run->run, "reasons") : NULL;
+
+        if (view->reasons)
+                return json_reasons(view->reasons);
+        return json_is_array(kept) ? json_incref(kept) : json_array();
+}
+
 static json_t *target(const TargetView *view)
 {
-        static const Reasons no_reasons;
-
-        return OBJECT({ "name", json_text(view->name) }, { "path", json_text(view->path) },
-                      { "state", json_text(target_state_name(view->state)) },
-                      { "verdict", json_text(verdict_to_string(view->verdict)) },
-                      { "reasons", json_reasons(view->reasons ? view->reasons : &no_reasons) },
-                      { "age_s", json_number_or_null(view->age_s) }, { "stale", json_boolean(view->stale) },
-                      { "next_run_at", json_time_or_null(view->next_run_real_ns) },
-                      { "device", json_device(view->device) }, { "last_run", run_or_null(view->last_run) },
-                      { "current_run", run_or_null(view->current_run) }, { "sample", newest_sample(view) },
-                      /* Beyond the contract's fields, which stand first. */
-                      { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
-                      { "samples_missed", json_u64(view->samples_missed) },
-                      { "gaps", counts_by_gap(view->gaps) },
-                      { "runs_ended", counts_by_verdict(view->runs_ended) },
-                      { "test_written_bytes", json_u64(view->test_written_bytes) });
+        return OBJECT(
+                { "name", json_text(view->name) }, { "path", json_text(view->path) },
+                { "state", json_text(target_state_name(view->state)) },
+                { "verdict", json_text(verdict_to_string(view->verdict)) }, { "reasons", reasons(view) },
+                { "age_s", json_number_or_null(view->age_s) }, { "stale", json_boolean(view->stale) },
+                { "next_run_at", json_time_or_null(view->next_run_real_ns) },
+                { "device", json_device(view->device) }, { "last_run", past_run_or_null(view->last_run) },
+                { "current_run", current_run_or_null(view->current_run) }, { "sample", newest_sample(view) },
+                /* Beyond the contract's fields, which stand first. */
+                { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
+                { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
+                { "runs_ended", counts_by_verdict(view->runs_ended) },
+                { "test_written_bytes", json_u64(view->test_written_bytes) });
 }
 
 static json_t *all_targets(const TargetView *targets, size_t n)
@@ -88,5 +100,7 @@ json_t *json_status(const ServiceView *view, const TargetView *targets)
                 { "state", json_text(view->running ? "running" : "idle") },
                 { "verdict", json_text(verdict_to_string(view->verdict)) },
                 { "limits", json_limits(&view->config->limits) },
-                { "targets", all_targets(targets, view->n_targets) });
+                { "targets", all_targets(targets, view->n_targets) },
+                /* Beyond the contract's fields. */
+                { "set_aside", json_u64(view->set_aside) });
 }

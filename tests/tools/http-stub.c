@@ -34,9 +34,10 @@ typedef struct Stub {
         char names[MAX_TARGETS][NAME_SIZE];
         Ring *rings[MAX_TARGETS];
         size_t n_targets;
-        RunRecord *runs[MAX_RUNS]; /* newest last */
+        RunRecord *runs[MAX_RUNS]; /* newest last; those that have ended are in the store */
         size_t n_runs;
         RunStore *store;
+        PastRun *last_runs[MAX_TARGETS];
         Config config;
         Verdict verdict;
         const char *start;
@@ -73,11 +74,11 @@ static void stub_get(void *userdata, ServiceView *ret)
                               .n_targets = stub.n_targets };
 }
 
-static RunRecord *run_of(const char *target, bool ended)
+static const RunRecord *current_of(const char *target)
 {
         for (size_t i = stub.n_runs; i > 0; i--) {
-                RunRecord *run = stub.runs[i - 1];
-                if (strcmp(run->target, target) == 0 && run_state_ended(run->state) == ended)
+                const RunRecord *run = stub.runs[i - 1];
+                if (strcmp(run->target, target) == 0 && !run_state_ended(run->state))
                         return run;
         }
         return NULL;
@@ -90,7 +91,7 @@ static bool stub_get_target(void *userdata, size_t index, TargetView *ret)
         (void) userdata;
         if (index >= stub.n_targets)
                 return false;
-        const RunRecord *current = run_of(stub.names[index], false);
+        const RunRecord *current = current_of(stub.names[index]);
         *ret = (TargetView){ .name = stub.names[index],
                              .path = "/db2/c\xff\x63he",
                              .state = current ? current->state : RUN_FINISHED,
@@ -98,7 +99,7 @@ static bool stub_get_target(void *userdata, size_t index, TargetView *ret)
                              .reasons = &none,
                              .age_s = NAN,
                              .next_run_real_ns = SCHEDULE_NEVER,
-                             .last_run = run_of(stub.names[index], true),
+                             .last_run = stub.last_runs[index],
                              .current_run = current,
                              .ring = stub.rings[index] };
         return true;
@@ -167,7 +168,7 @@ static int stub_start(void *userdata, const char *target, const char *profile, R
                 return 0;
         if (strcmp(how, "mixed") == 0)
                 how = i == 0 ? "accept" : "cooldown";
-        if (strcmp(how, "accept") == 0 && run_of(target, false))
+        if (strcmp(how, "accept") == 0 && current_of(target))
                 how = "busy";
         *ret = (StartAnswer){ .target = stub.names[i] };
         if (strcmp(how, "accept") == 0) {
@@ -182,13 +183,63 @@ static int stub_start(void *userdata, const char *target, const char *profile, R
         return 0;
 }
 
-static const RunRecord *stub_find_run(void *userdata, const char *id)
+static const RunRecord *stub_current_run(void *userdata, size_t index)
+{
+        (void) userdata;
+        for (size_t i = stub.n_runs; i > 0; i--)
+                if (!run_state_ended(stub.runs[i - 1]->state) && index-- == 0)
+                        return stub.runs[i - 1];
+        return NULL;
+}
+
+static const RunRecord *stub_find_current(void *userdata, const char *id)
 {
         (void) userdata;
         for (size_t i = 0; i < stub.n_runs; i++)
-                if (strcmp(stub.runs[i]->id, id) == 0)
+                if (strcmp(stub.runs[i]->id, id) == 0 && !run_state_ended(stub.runs[i]->state))
                         return stub.runs[i];
         return NULL;
+}
+
+static const char *stub_older_run(void *userdata, const char *before)
+{
+        (void) userdata;
+        return run_store_older(stub.store, before);
+}
+
+static int stub_read_run(void *userdata, const char *id, PastRun **ret, char **ret_text, size_t *ret_size)
+{
+        _cleanup_free_ char *text = NULL;
+        char error[128];
+        size_t size = 0;
+
+        (void) userdata;
+        int r = run_store_get(stub.store, id, &text, &size);
+        if (r >= 0 && ret)
+                r = past_run_read(ret, text, size, id, error, sizeof error);
+        if (r >= 0 && ret_text) {
+                *ret_text = TAKE_PTR(text);
+                *ret_size = size;
+        }
+        return r;
+}
+
+/* Puts RUN into the store with a member that only the kept document has. */
+static void keep_run(const RunRecord *run)
+{
+        size_t size = 0, i = 0;
+        json_auto_t *document = json_run(run, true);
+        int r = document ? json_object_set_new(document, "kept", json_true()) : -1;
+        _cleanup_free_ char *text = r < 0 ? NULL : json_document(document, &size);
+
+        r = text ? run_store_put(stub.store, run->id, text, size) : -ENOMEM;
+        if (r < 0)
+                die("run_store_put", r);
+        while (strcmp(stub.names[i], run->target) != 0)
+                i++;
+        past_run_free(stub.last_runs[i]);
+        stub.last_runs[i] = NULL;
+        (void) stub_read_run(NULL, run->id, &stub.last_runs[i], NULL, NULL);
 }
 
 static AbortResult stub_abort(void *userdata, const char *id, const char *who)
@@ -201,21 +252,10 @@ static AbortResult stub_abort(void *userdata, const char *id, const char *who)
                                 return ABORT_ENDED;
                         stub.runs[i]->state = RUN_ABORTED;
                         stub.runs[i]->judgement.verdict = VERDICT_INCONCLUSIVE;
+                        keep_run(stub.runs[i]);
                         return ABORT_ACCEPTED;
                 }
         return ABORT_NO_RUN;
-}
-
-static const RunRecord *stub_get_run(void *userdata, size_t index)
-{
-        (void) userdata;
-        return index < stub.n_runs ? stub.runs[stub.n_runs - 1 - index] : NULL;
-}
-
-static const RunStore *stub_store(void *userdata)
-{
-        (void) userdata;
-        return stub.store;
 }
 
 /* ---- data ---- */
@@ -248,19 +288,6 @@ static void append_records(uint64_t n)
         }
 }
 
-/* Puts RUN into the store with a member that only the kept document has. */
-static void keep_run(const RunRecord *run)
-{
-        size_t size = 0;
-        json_auto_t *document = json_run(run, true);
-        int r = document ? json_object_set_new(document, "kept", json_true()) : -1;
-        _cleanup_free_ char *text = r < 0 ? NULL : json_document(document, &size);
-
-        r = text ? run_store_put(stub.store, run->id, text, size) : -ENOMEM;
-        if (r < 0)
-                die("run_store_put", r);
-}
-
 static void make_data(void)
 {
         char *names = strdup(env("STUB_TARGETS", "cache logs"));
@@ -282,7 +309,7 @@ static void make_data(void)
         }
         free(names);
         append_records(strtoull(env("STUB_RECORDS", "50"), NULL, 10));
-        int r = run_store_open(&stub.store, dir, "runs", 100);
+        int r = run_store_open(&stub.store, dir, "runs");
         if (r < 0)
                 die("run_store_open", r);
         if (stub.n_targets > 0) {
@@ -354,9 +381,10 @@ int main(void)
                                          .generation = stub_generation,
                                          .start_run = stub_start,
                                          .abort_run = stub_abort,
-                                         .get_run = stub_get_run,
-                                         .find_run = stub_find_run,
-                                         .run_store = stub_store };
+                                         .current_run = stub_current_run,
+                                         .find_current = stub_find_current,
+                                         .older_run = stub_older_run,
+                                         .read_run = stub_read_run };
         Address listen[16];
         size_t n_listen = 0;
         char addresses[1024];
@@ -409,6 +437,8 @@ int main(void)
                 ring_free(stub.rings[i]);
         for (size_t i = 0; i < stub.n_runs; i++)
                 run_record_free(stub.runs[i]);
+        for (size_t i = 0; i < MAX_TARGETS; i++)
+                past_run_free(stub.last_runs[i]);
         run_store_free(stub.store);
         sd_event_unref(stub.event);
         return r < 0;

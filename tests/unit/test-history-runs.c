@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store of past runs: bounded, ordered, atomic, and not trusting its folder. */
+/* The store of past runs: ordered, atomic, not trusting its folder, and losing nothing that is damaged. */
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/history.h"
@@ -40,11 +40,11 @@ static int remove_folder(void **state)
         return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
 }
 
-static RunStore *open_store(size_t max_runs)
+static RunStore *open_store(void)
 {
         RunStore *store = NULL;
 
-        assert_int_equal(run_store_open(&store, dir_fd, "runs", max_runs), 0);
+        assert_int_equal(run_store_open(&store, dir_fd, "runs"), 0);
         return store;
 }
 
@@ -86,7 +86,7 @@ static void test_put_get(void **state)
         char *text = NULL;
 
         (void) state;
-        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        _cleanup_(run_store_freep) RunStore *store = open_store();
         assert_int_equal(fstatat(dir_fd, "runs", &st, 0), 0);
         assert_int_equal(st.st_mode & 07777, 0750);
         assert_int_equal(run_store_count(store), 0);
@@ -118,47 +118,43 @@ static void test_bounds(void **state)
         RunStore *nothing = NULL;
 
         (void) state;
-        assert_int_equal(run_store_open(&nothing, dir_fd, "runs", 0), -EINVAL);
-        _cleanup_(run_store_freep) RunStore *store = open_store(3);
+        _cleanup_(run_store_freep) RunStore *store = open_store();
         assert_int_equal(run_store_put(store, "big", big, RUN_STORE_MAX_BYTES + 1), -EFBIG);
         assert_int_equal(run_store_count(store), 0);
         assert_int_equal(run_store_put(store, "big", big, RUN_STORE_MAX_BYTES), 0);
         close_store(&store);
 
         touch("file");
-        assert_int_equal(run_store_open(&nothing, dir_fd, "file", 3), -ENOTDIR);
+        assert_int_equal(run_store_open(&nothing, dir_fd, "file"), -ENOTDIR);
         assert_int_equal(symlinkat("/tmp", dir_fd, "link"), 0);
-        assert_true(run_store_open(&nothing, dir_fd, "link", 3) < 0);
+        assert_true(run_store_open(&nothing, dir_fd, "link") < 0);
         assert_null(nothing);
 }
 
-static void test_oldest_go_first(void **state)
+static void test_order(void **state)
 {
         (void) state;
-        _cleanup_(run_store_freep) RunStore *store = open_store(3);
-        put(store, "2", "b");
-        put(store, "3", "c");
+        _cleanup_(run_store_freep) RunStore *store = open_store();
+        assert_null(run_store_older(store, NULL));
         put(store, "4", "d");
+        put(store, "2", "b");
         put(store, "5", "e");
         assert_int_equal(run_store_count(store), 3);
-        assert_false(exists("runs/2.json"));
-        assert_text(store, "3", "c");
-        put(store, "1", "late"); /* the clock was set back: the run just made stays */
-        assert_int_equal(run_store_count(store), 3);
-        assert_text(store, "1", "late");
-        assert_false(exists("runs/3.json"));
-        close_store(&store);
-        store = open_store(2);
-        assert_int_equal(run_store_count(store), 2);
-        assert_string_equal(run_store_id(store, 0), "5");
-        assert_string_equal(run_store_id(store, 1), "4");
-        assert_false(exists("runs/1.json"));
+        assert_string_equal(run_store_older(store, NULL), "5");
+        assert_string_equal(run_store_older(store, "6"), "5");
+        assert_string_equal(run_store_older(store, "5"), "4");
+        assert_string_equal(run_store_older(store, "45"), "4");
+        assert_string_equal(run_store_older(store, "3"), "2"); /* there is none of this id */
+        assert_null(run_store_older(store, "2"));
+        assert_null(run_store_older(store, "1"));
+        assert_true(run_store_has(store, "2"));
+        assert_false(run_store_has(store, "3"));
 }
 
 static void test_remove(void **state)
 {
         (void) state;
-        RunStore *store = open_store(10);
+        RunStore *store = open_store();
         put(store, "1", "one");
         put(store, "2", "two");
         put(store, "3", "three");
@@ -172,7 +168,7 @@ static void test_remove(void **state)
         assert_int_equal(run_store_count(store), 1);
         assert_string_equal(run_store_id(store, 0), "3");
         run_store_free(store);
-        store = open_store(10);
+        store = open_store();
         assert_int_equal(run_store_count(store), 1);
         assert_text(store, "3", "three");
         run_store_free(store);
@@ -183,7 +179,7 @@ static void test_set_aside(void **state)
         char *text = NULL;
 
         (void) state;
-        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "a");
         put(store, "2", "b");
         put(store, "3", "c");
@@ -194,15 +190,22 @@ static void test_set_aside(void **state)
         assert_int_equal(run_store_count(store), 2);
         assert_int_equal(run_store_set_aside(store, "1"), 0);
         assert_true(exists("runs/1.json.damaged"));
-        assert_false(exists("runs/2.json.damaged")); /* one is kept */
-        put(store, "1", "again");
-        assert_text(store, "1", "again");
-        assert_int_equal(run_store_set_aside(store, "1"), 0);
-        assert_true(exists("runs/1.json.damaged"));
+        assert_true(exists("runs/2.json.damaged"));
+        /* The same run again: nothing that was set aside is overwritten. */
+        for (int i = 1; i < 12; i++) {
+                char name[64];
+
+                put(store, "1", "again");
+                assert_int_equal(run_store_set_aside(store, "1"), 0);
+                (void) snprintf(name, sizeof name, "runs/1.json.damaged.%d", i);
+                assert_true(exists(name));
+        }
+        assert_int_equal(run_store_set_aside_count(store), 13);
         close_store(&store);
-        store = open_store(10);
+        store = open_store();
         assert_int_equal(run_store_count(store), 1);
-        assert_true(exists("runs/1.json.damaged"));
+        assert_int_equal(run_store_set_aside_count(store), 13);
+        assert_true(exists("runs/1.json.damaged") && exists("runs/1.json.damaged.11"));
 }
 
 /* What a crash or a stranger left in the folder. */
@@ -228,14 +231,15 @@ static void test_strange_folder(void **state)
         touch("runs/4.json.damaged");
         assert_int_equal(mkdirat(dir_fd, "runs/7.json", 0700), 0);
         assert_int_equal(symlinkat("nowhere", dir_fd, "runs/8.json"), 0);
-        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        _cleanup_(run_store_freep) RunStore *store = open_store();
         assert_int_equal(run_store_count(store), 3);
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
                 assert_true(exists(others[i]));
         assert_false(exists("runs/2.json.new"));
         assert_true(exists("runs/5.json.damaged"));
-        assert_false(exists("runs/3.json.damaged"));
-        assert_false(exists("runs/4.json.damaged"));
+        assert_true(exists("runs/3.json.damaged"));
+        assert_true(exists("runs/4.json.damaged"));
+        assert_int_equal(run_store_set_aside_count(store), 3);
         assert_text(store, "1", "");
         assert_int_equal(run_store_get(store, "7", &text, NULL), -EISDIR);
         assert_int_equal(run_store_get(store, "8", &text, NULL), -ENOENT);
@@ -244,7 +248,7 @@ static void test_strange_folder(void **state)
         assert_int_equal(run_store_count(store), 1);
         assert_int_equal(unlinkat(dir_fd, "runs/1.json", 0), 0); /* taken away under us */
         assert_int_equal(run_store_get(store, "1", &text, NULL), -ENOENT);
-        assert_int_equal(run_store_set_aside(store, "1"), 0);
+        assert_int_equal(run_store_set_aside(store, "1"), -ENOENT);
         assert_int_equal(run_store_count(store), 0);
 }
 
@@ -254,7 +258,7 @@ static void test_full_disk(void **state)
 
         (void) state;
         (void) signal(SIGXFSZ, SIG_IGN);
-        _cleanup_(run_store_freep) RunStore *store = open_store(10);
+        _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "before");
         assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
         rlim_t old = limit.rlim_cur;
@@ -279,8 +283,8 @@ static void test_random(void **state)
 
         (void) state;
         for (unsigned seed = 0; seed < 60; seed++) {
-                size_t max_runs = 1 + seed % 17, n_kept = 0;
-                _cleanup_(run_store_freep) RunStore *store = open_store(max_runs);
+                size_t n_kept = 0;
+                _cleanup_(run_store_freep) RunStore *store = open_store();
 
                 srandom(seed);
                 while (run_store_count(store) > 0)
@@ -292,30 +296,32 @@ static void test_random(void **state)
 
                         (void) snprintf(id, sizeof id, "r-%03zu", i);
                         if (random() % 10 == 0) {
-                                assert_int_equal(run_store_set_aside(store, id), kept[i] ? 0 : -ENOENT);
+                                int (*out)(RunStore *, const char *) =
+                                        random() % 2 ? run_store_set_aside : run_store_remove;
+
+                                assert_int_equal(out(store, id), kept[i] ? 0 : -ENOENT);
                                 n_kept -= kept[i];
                                 kept[i] = false;
                         } else if (random() % 20 == 0) {
                                 close_store(&store);
-                                store = open_store(max_runs);
+                                store = open_store();
                         } else {
                                 (void) snprintf(texts[i], sizeof texts[i], "%ld", random());
                                 put(store, id, texts[i]);
                                 n_kept += !kept[i];
                                 kept[i] = true;
-                                for (size_t j = 0; j < N && n_kept > max_runs; j++)
-                                        if (kept[j] && j != i) {
-                                                kept[j] = false;
-                                                n_kept--;
-                                        }
                         }
                         assert_int_equal(run_store_count(store), n_kept);
+                        const char *older = run_store_older(store, NULL);
                         for (size_t j = N, index = 0; j-- > 0;)
                                 if (kept[j]) {
                                         (void) snprintf(id, sizeof id, "r-%03zu", j);
                                         assert_string_equal(run_store_id(store, index++), id);
+                                        assert_string_equal(older, id);
                                         assert_text(store, id, texts[j]);
+                                        older = run_store_older(store, older);
                                 }
+                        assert_null(older);
                 }
         }
 }
@@ -325,7 +331,7 @@ static void test_random(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test_case(test_put_get),   test_case(test_bounds),    test_case(test_oldest_go_first),
+                test_case(test_put_get),   test_case(test_bounds),    test_case(test_order),
                 test_case(test_remove),    test_case(test_set_aside), test_case(test_strange_folder),
                 test_case(test_full_disk), test_case(test_random),
         };

@@ -4,6 +4,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/json.h"
+#include "tierprobe/past-run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -192,27 +193,49 @@ static char *run_text(const RunRecord *run, bool evidence)
 
 /* ---- tests ---- */
 
+/* What is kept is served as it was written, and the fields are those that were written. */
 static void test_round_trip(void **state)
 {
         (void) state;
         srandom(20261130);
         for (int i = 0; i < 3000; i++) {
                 _cleanup_(run_record_freep) RunRecord *run = random_run();
-                _cleanup_(run_record_freep) RunRecord *back = NULL;
-                _cleanup_free_ char *kept = run_text(run, true);
+                _cleanup_(past_run_freep) PastRun *back = NULL;
+                _cleanup_free_ char *kept = run_text(run, true), *wanted = run_text(run, false);
+                const char *mount_point = run->device ? run->device->mount_point : NULL;
                 char error[256] = "";
 
-                if (run_record_from_json(kept, strlen(kept), &back, error, sizeof error) < 0)
+                if (past_run_read(&back, kept, strlen(kept), run->id, error, sizeof error) < 0)
                         fail_msg("record %d: %s\n%s", i, error, kept);
-                _cleanup_free_ char *before = run_text(run, false);
-                _cleanup_free_ char *after = run_text(back, false);
-                assert_string_equal(before, after);
-                assert_int_equal(run->elapsed_ns, back->elapsed_ns);
-                assert_int_equal(run->judgement.verdict, back->judgement.verdict);
+                wanted[strlen(wanted) - 1] = '\0'; /* the newline */
+                assert_string_equal(back->text, wanted);
+                assert_int_equal(back->size, strlen(wanted));
+                json_auto_t *tree = json_run(run, false);
+                assert_true(json_is_object(back->run) &&
+                            json_object_size(back->run) == json_object_size(tree));
+                assert_string_equal(back->id, run->id);
+                assert_string_equal(back->target, name_is_valid(run->target) ? run->target : "");
+                assert_string_equal(back->profile, name_is_valid(run->profile) ? run->profile : "");
+                assert_int_equal(back->certifying, run->certifying);
+                assert_int_equal(back->state, run->state);
+                assert_int_equal(back->verdict, run->judgement.verdict);
+                assert_int_equal(past_run_ended(back), run_state_ended(run->state));
+                assert_true(back->queued_real_ns == run->queued_real_ns &&
+                            back->started_real_ns == run->started_real_ns &&
+                            back->finished_real_ns == run->finished_real_ns);
+                assert_true(back->bytes_written ==
+                            (run->bytes_written > INT64_MAX ? INT64_MAX : run->bytes_written));
+                assert_int_equal(back->path == NULL, run->path == NULL);
+                if (run->path)
+                        assert_string_equal(back->path, run->path);
+                assert_int_equal(back->mount_point == NULL, mount_point == NULL);
+                if (mount_point)
+                        assert_string_equal(back->mount_point, mount_point);
         }
 }
 
-/* Flipped bytes, cut ends and swapped pieces are refused with a sentence, or read as something valid. */
+/* Flipped bytes, cut ends and swapped pieces are damage, told in a sentence, or something that can be served:
+ * whatever is, is JSON. */
 static void test_damage(void **state)
 {
         int refused = 0;
@@ -221,7 +244,7 @@ static void test_damage(void **state)
         srandom(7);
         for (int i = 0; i < 3000; i++) {
                 _cleanup_(run_record_freep) RunRecord *run = random_run();
-                _cleanup_(run_record_freep) RunRecord *back = NULL;
+                _cleanup_(past_run_freep) PastRun *back = NULL;
                 _cleanup_free_ char *text = run_text(run, true);
                 size_t size = strlen(text);
                 char error[64] = "";
@@ -230,28 +253,29 @@ static void test_damage(void **state)
                         text[(size_t) random() % size] = "0\"{}[],:n-x\xff"[random() % 12];
                 if (random() % 8 == 0)
                         size = (size_t) random() % size;
-                int r = run_record_from_json(text, size, &back, error, sizeof error);
+                int r = past_run_read(&back, text, size, run->id, error, sizeof error);
                 if (r < 0) {
-                        assert_int_equal(r, -EINVAL);
+                        assert_int_equal(r, -EBADMSG);
                         assert_null(back);
                         assert_true(*error);
                         refused++;
                 } else {
                         assert_non_null(back);
-                        free(run_text(back, true));
+                        assert_true(json_is_object(back->run));
                 }
         }
         assert_in_range(refused, 1000, 3000);
 }
 
+static const char id[] = "20261130T131405-7f3a9c";
+
 /* The sample document with one member replaced (NULL: taken out). */
-static int read_with(const char *key, const char *value, char *error, size_t error_size)
+static int read_with(const char *key, const char *value, PastRun **ret, char *error, size_t error_size)
 {
         _cleanup_(run_record_freep) RunRecord *run = NULL;
-        _cleanup_(run_record_freep) RunRecord *back = NULL;
 
         assert_int_equal(run_record_new(&run), 0);
-        (void) strcpy(run->id, "20261130T131405-7f3a9c");
+        (void) strcpy(run->id, id);
         (void) strcpy(run->target, "cache");
         (void) strcpy(run->profile, "procedure");
         run->state = RUN_FINISHED;
@@ -263,68 +287,127 @@ static int read_with(const char *key, const char *value, char *error, size_t err
                 assert_int_equal(json_object_set_new(document, key, json_loads(value, JSON_DECODE_ANY, NULL)),
                                  0);
         _cleanup_free_ char *text = json_document(document, NULL);
-        return run_record_from_json(text, strlen(text), &back, error, error_size);
+        return past_run_read(ret, text, strlen(text), id, error, error_size);
 }
 
-static void test_hostile(void **state)
+/* Documents of other releases: nothing in them but the id is a reason not to serve them. */
+static void test_other_releases(void **state)
 {
         static const struct {
                 const char *key, *value;
-        } bad[] = {
-                { "schema", "2" },
-                { "schema", "\"1\"" },
-                { "id", NULL },
-                { "id", "\"\"" },
-                { "id", "\"../../etc/passwd\"" },
-                { "id", "\"0123456789012345678901234\"" },
-                { "id", "7" },
-                { "target", "\".hidden\"" },
-                { "target", "\"a b\"" },
-                { "profile", "null" },
-                { "trigger", "\"cron\"" },
-                { "state", "\"dancing\"" },
-                { "verdict", "\"never_run\"" },
-                { "verdict", "null" },
-                { "reasons", "{}" },
-                { "reasons", "[1]" },
-                { "reasons", "[{\"code\":\"nobody_knows\",\"detail\":\"\"}]" },
-                { "reasons", "[{},{},{},{},{},{},{},{},{},{},{},{},{}]" },
-                { "started_at", "\"yesterday\"" },
-                { "started_at", "1" },
-                { "elapsed_s", "-1" },
-                { "elapsed_s", "1e300" },
-                { "bytes_total", "-1" },
-                { "bytes_total", "1.5" },
-                { "test", "[]" },
-                { "test", "{\"block_size\":1,\"count\":1,\"streams\":999999,\"pattern\":\"zero\"}" },
-                { "test", "{\"block_size\":1,\"count\":1,\"streams\":1,\"pattern\":\"plaid\"}" },
-                { "samples", "{\"total\":1,\"passing\":2,\"dropped\":0,\"low\":0,\"slow\":0}" },
-                { "samples", "{\"total\":99999999999,\"passing\":2,\"dropped\":0,\"low\":0,\"slow\":0}" },
-                { "criteria", "[{\"name\":\"beauty\"}]" },
-                { "measured", "null" },
-                { "latency_ms", "5" },
-                { "device", "\"sda\"" },
-                { "device", "{\"status\":\"ok\",\"stack\":[],\"rows\":[\"sda\"]}" },
-                { "device", "{\"status\":\"fine\",\"stack\":[],\"rows\":[]}" },
-                { "device",
-                  "{\"status\":\"ok\",\"stack\":[{\"name\":\"a\",\"kind\":\"disk\",\"parent\":\"a\"}],"
-                  "\"rows\":[]}" },
+                Verdict verdict;
+        } others[] = {
+                { "schema", "2", VERDICT_PASS },
+                { "schema", "\"1\"", VERDICT_PASS },
+                { "target", "\".hidden\"", VERDICT_PASS },
+                { "target", NULL, VERDICT_PASS },
+                { "profile", "null", VERDICT_PASS },
+                { "trigger", "\"cron\"", VERDICT_PASS },
+                { "state", "\"dancing\"", VERDICT_PASS },
+                { "state", NULL, VERDICT_PASS },
+                { "verdict", "\"never_run\"", VERDICT_INCONCLUSIVE },
+                { "verdict", "\"splendid\"", VERDICT_INCONCLUSIVE },
+                { "verdict", "7", VERDICT_INCONCLUSIVE },
+                { "verdict", "null", VERDICT_INCONCLUSIVE },
+                { "reasons", "{}", VERDICT_PASS },
+                { "reasons", "[1]", VERDICT_PASS },
+                { "reasons", "[{\"code\":\"nobody_knows\",\"detail\":\"\"}]", VERDICT_PASS },
+                { "reasons", "[{},{},{},{},{},{},{},{},{},{},{},{},{}]", VERDICT_PASS },
+                { "started_at", "\"yesterday\"", VERDICT_PASS },
+                { "started_at", "1", VERDICT_PASS },
+                { "elapsed_s", "-1", VERDICT_PASS },
+                { "bytes_written", "-1", VERDICT_PASS },
+                { "bytes_written", "1.5", VERDICT_PASS },
+                { "bytes_written", NULL, VERDICT_PASS },
+                { "test", "[]", VERDICT_PASS },
+                { "criteria", "[{\"name\":\"beauty\"}]", VERDICT_PASS },
+                { "measured", "null", VERDICT_PASS },
+                { "device", "\"sda\"", VERDICT_PASS },
+                { "device", "{\"mount_point\":3}", VERDICT_PASS },
+                { "evidence", "null", VERDICT_PASS },
+                { "new_with_us", "{\"a\":[1,2,{\"b\":null}]}", VERDICT_PASS },
         };
         char error[200];
 
         (void) state;
-        assert_int_equal(read_with("reasons", "[]", error, sizeof error), 0);
+        for (size_t i = 0; i < ELEMENTSOF(others); i++) {
+                _cleanup_(past_run_freep) PastRun *run = NULL;
+                const char *key = others[i].key;
+
+                if (read_with(key, others[i].value, &run, error, sizeof error) < 0)
+                        fail_msg("refused: %s = %s: %s", key, others[i].value, error);
+                assert_string_equal(run->id, id);
+                assert_int_equal(run->verdict, others[i].verdict);
+                assert_int_equal(run->bytes_written, 0);
+                if (strcmp(key, "schema") == 0 || strcmp(key, "evidence") == 0)
+                        continue;
+                json_auto_t *wanted =
+                        others[i].value ? json_loads(others[i].value, JSON_DECODE_ANY, NULL) : NULL;
+                const json_t *served = json_object_get(run->run, key);
+                assert_true(wanted ? json_equal(wanted, served) : !served);
+        }
+}
+
+static void test_no_run(void **state)
+{
+        static const struct {
+                const char *key, *value;
+        } bad[] = { { "id", NULL },
+                    { "id", "\"\"" },
+                    { "id", "\"../../etc/passwd\"" },
+                    { "id", "\"20261130T131405-7f3a9d\"" },
+                    { "id", "7" } };
+        static const char *const texts[] = {
+                "[]", "", "7", "{", "{}", "{\"id\":\"20261130T131405-7f3a9c\"}x"
+        };
+        PastRun *run = NULL;
+        char error[200];
+
+        (void) state;
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 *error = '\0';
-                if (read_with(bad[i].key, bad[i].value, error, sizeof error) != -EINVAL)
-                        fail_msg("accepted: %s = %s", bad[i].key, bad[i].value);
+                assert_int_equal(read_with(bad[i].key, bad[i].value, &run, error, sizeof error), -EBADMSG);
                 assert_true(strlen(error) > 10);
         }
-        RunRecord *back = NULL;
-        assert_int_equal(run_record_from_json("[]", 2, &back, error, sizeof error), -EINVAL);
-        assert_int_equal(run_record_from_json("{\"a\":1,\"a\":2}", 13, &back, error, sizeof error), -EINVAL);
-        assert_int_equal(run_record_from_json("", 0, &back, error, sizeof error), -EINVAL);
-        assert_null(back);
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                assert_int_equal(past_run_read(&run, texts[i], strlen(texts[i]), id, error, sizeof error),
+                                 -EBADMSG);
+        assert_null(run);
+}
+
+/* A run that was cut off is closed, and the rest of its document stays what it was. */
+static void test_close(void **state)
+{
+        static const char *const kept[] = {
+                "id", "target", "queued_at", "started_at", "bytes_total", "extra"
+        };
+
+        (void) state;
+        srandom(11);
+        for (int i = 0; i < 500; i++) {
+                _cleanup_(run_record_freep) RunRecord *record = random_run();
+                _cleanup_(past_run_freep) PastRun *run = NULL;
+                _cleanup_free_ char *closed = NULL;
+                size_t size = 0;
+                char error[200];
+
+                record->state = random() % 2 ? RUN_RUNNING : RUN_QUEUED;
+                record->finished_real_ns = 0;
+                json_auto_t *document = json_run(record, random() % 2);
+                assert_int_equal(json_object_set_new(document, "extra", json_integer(i)), 0);
+                _cleanup_free_ char *text = json_document(document, NULL);
+                assert_int_equal(past_run_close(text, strlen(text), "It was cut off.", &closed, &size), 0);
+                assert_int_equal(past_run_read(&run, closed, size, record->id, error, sizeof error), 0);
+                assert_int_equal(run->state, RUN_ABORTED);
+                assert_int_equal(run->verdict, VERDICT_INCONCLUSIVE);
+                assert_true(run->finished_real_ns == past_run_begin_real_ns(run));
+                const json_t *reason = json_array_get(json_object_get(run->run, "reasons"), 0);
+                assert_string_equal(json_string_value(json_object_get(reason, "code")), "aborted");
+                assert_string_equal(json_string_value(json_object_get(reason, "detail")), "It was cut off.");
+                for (size_t k = 0; k < ELEMENTSOF(kept); k++)
+                        assert_true(json_equal(json_object_get(document, kept[k]),
+                                               json_object_get(run->run, kept[k])));
+        }
 }
 
 static void assert_keys_first(const json_t *object, const char *const *keys)
@@ -460,9 +543,10 @@ static void test_text(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_shape),   cmocka_unit_test(test_evidence),
-                cmocka_unit_test(test_text),    cmocka_unit_test(test_round_trip),
-                cmocka_unit_test(test_hostile), cmocka_unit_test(test_damage),
+                cmocka_unit_test(test_shape),  cmocka_unit_test(test_evidence),
+                cmocka_unit_test(test_text),   cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_damage), cmocka_unit_test(test_other_releases),
+                cmocka_unit_test(test_no_run), cmocka_unit_test(test_close),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
