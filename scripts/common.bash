@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2034
 # What building the programs needs.
 PACKAGES_BUILD=(gcc libc6-dev meson ninja-build pkgconf
-        libsystemd-dev libmicrohttpd-dev libjansson-dev libinih-dev libmount-dev)
+        libsystemd-dev libmicrohttpd-dev libjansson-dev libinih-dev libmount-dev libjs-dygraphs)
 
 # What scripts/quickstart needs besides.
 PACKAGES_QUICKSTART=(curl jq)

@@ -41,7 +41,7 @@ static TargetView *get_targets(const Service *service, size_t n)
         return targets;
 }
 
-static json_t *make_status(const Service *service)
+json_t *route_status_document(const Service *service)
 {
         ServiceView view;
 
@@ -62,7 +62,7 @@ enum MHD_Result handle_status(Request *request)
         const char *known =
                 MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
         /* For a 304 the library leaves out the body, and needs the response for its headers. */
-        return reply_json(request, etag_matches(known, etag) ? 304 : 200, make_status(service),
+        return reply_json(request, etag_matches(known, etag) ? 304 : 200, route_status_document(service),
                           CACHE_REVALIDATE,
                           (const ReplyHeader[]){ { MHD_HTTP_HEADER_ETAG, etag }, { NULL, NULL } });
 }

@@ -4,6 +4,7 @@
 #include "routes.h"
 #include "growing-text.h"
 #include "reply.h"
+#include "route-page.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 static enum MHD_Result handle_index(Request *request);
 
 static const Route routes[] = {
-        { "/", "this list", handle_index, { NULL }, METHOD_GET, false },
+        { "/", "the page for people (text/html), or this list", handle_index, { NULL }, METHOD_GET, false },
         { "/status", "everything a poller needs", handle_status, { NULL }, METHOD_GET, false },
         { "/history",
           "samples, oldest first",
@@ -28,6 +29,7 @@ static const Route routes[] = {
           false },
         { "/runs/", "one run with its evidence", handle_run, { NULL }, METHOD_GET, false },
         { "/runs/", "abort a run", handle_abort, { NULL }, METHOD_DELETE, false },
+        { "/page/", "files of the page for people", handle_page_file, { NULL }, METHOD_GET, false },
         { "/healthz", "the daemon lives", handle_healthz, { NULL }, METHOD_GET, false },
         { "/readyz",
           "200 while every target's last verdict is a fresh pass",
@@ -79,6 +81,8 @@ static enum MHD_Result handle_index(Request *request)
         Text text = { 0 };
         size_t size = 0;
 
+        if (page_is_wanted(request))
+                return reply_page(request);
         /* Words of our own table: nothing in them needs escaping. */
         text_add_string(&text, "{\"schema\":1,\"service\":\"tierprobed\",\"routes\":[");
         for (size_t i = 0; i < N_ROUTES; i++) {
@@ -87,7 +91,9 @@ static enum MHD_Result handle_index(Request *request)
                 text_add_string(&text, i > 0 ? ",{\"method\":\"" : "{\"method\":\"");
                 text_add_string(&text, http_methods[route->method]);
                 text_add_string(&text, "\",\"path\":\"");
-                text_add_string(&text, strcmp(route->path, "/runs/") == 0 ? "/runs/ID" : route->path);
+                text_add_string(&text, strcmp(route->path, "/runs/") == 0   ? "/runs/ID"
+                                       : strcmp(route->path, "/page/") == 0 ? "/page/FILE"
+                                                                            : route->path);
                 text_add_string(&text, "\",\"meaning\":\"");
                 text_add_string(&text, route->meaning);
                 text_add_string(&text, "\"}");

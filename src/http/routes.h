@@ -2,6 +2,8 @@
 /* The routes: which path and method leads where. Private to src/http. */
 #pragma once
 
+#include <jansson.h>
+
 #include "server.h"
 
 typedef struct Route {
@@ -18,7 +20,8 @@ typedef struct Route {
 const Route *route_find(const char *path, Method method, const char **ret_rest, char ret_allow[ALLOW_SIZE]);
 
 /* The handlers, by file. */
-enum MHD_Result handle_status(Request *request); /* route-status.c */
+enum MHD_Result handle_status(Request *request);       /* route-status.c */
+json_t *route_status_document(const Service *service); /* NULL: out of memory */
 enum MHD_Result handle_healthz(Request *request);
 enum MHD_Result handle_readyz(Request *request);
 enum MHD_Result handle_history(Request *request); /* route-history.c */

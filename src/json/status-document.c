@@ -86,6 +86,27 @@ static json_t *all_targets(const TargetView *targets, size_t n)
         return TAKE_PTR(array);
 }
 
+/* What a client may ask for, and what that writes and takes at most. */
+static json_t *profiles(const Config *config)
+{
+        json_auto_t *array = json_array();
+
+        if (!array)
+                return NULL;
+        for (size_t i = 0; i < config->n_profiles; i++) {
+                const Profile *profile = &config->profiles[i];
+                uint64_t most_ns = profile->duration_ns && !profile->ramp ? profile->duration_ns
+                                                                          : config->guard.max_duration_ns;
+
+                if (json_array_append_new(array, OBJECT({ "name", json_text(profile->name) },
+                                                        { "certifying", json_boolean(profile->certifying) },
+                                                        { "bytes", json_u64(profile_bytes(profile)) },
+                                                        { "seconds", json_seconds_from_ns(most_ns) })) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
 json_t *json_status(const ServiceView *view, const TargetView *targets)
 {
         return OBJECT(
@@ -99,7 +120,7 @@ json_t *json_status(const ServiceView *view, const TargetView *targets)
                          { "tick_lateness_max_ms", json_real((double) view->tick_lateness_max_ns / 1e6) }) },
                 { "state", json_text(view->running ? "running" : "idle") },
                 { "verdict", json_text(verdict_to_string(view->verdict)) },
-                { "limits", json_limits(&view->config->limits) },
+                { "limits", json_limits(&view->config->limits) }, { "profiles", profiles(view->config) },
                 { "targets", all_targets(targets, view->n_targets) },
                 /* Beyond the contract's fields. */
                 { "set_aside", json_u64(view->set_aside) });

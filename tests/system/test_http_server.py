@@ -200,7 +200,7 @@ def test_status(stub):
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["cache-control"] == "no-cache"
     assert answer.headers["x-content-type-options"] == "nosniff"
-    assert list(document)[:6] == ["schema", "service", "state", "verdict", "limits", "targets"]
+    assert list(document)[:7] == ["schema", "service", "state", "verdict", "limits", "profiles", "targets"]
     assert document["limits"] == {"write_mb_per_s": 600, "w_await_ms": 20, "pass_ratio": 0.9}
     target = document["targets"][0]
     expected = "name path state verdict reasons age_s stale next_run_at device last_run current_run sample"
@@ -280,7 +280,8 @@ def test_index_names_every_route(stub):
     for route in routes:
         if route["method"] == "GET" and "ID" not in route["path"]:
             query = "?target=cache" if route["path"] == "/history" else ""
-            assert Answer(stub.request("GET", route["path"] + query)).status == 200
+            path = route["path"].replace("FILE", "page.css") + query
+            assert Answer(stub.request("GET", path)).status == 200
 
 
 # ---- runs -------------------------------------------------------------------
