@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -85,17 +86,20 @@ static void on_signal(int number)
 }
 
 /* Everything for one report goes out at once; a reader that has gone (EPIPE) ends the program quietly. After
- * an interrupt a reader that does not read gets a second to take the rest. */
+ * an interrupt a reader that does not read gets a second to take the rest: so that it is waited for in poll()
+ * and never in write(), where an interrupt that came a moment before would not be noticed, no more is written
+ * than a pipe takes that can be written. */
 static int write_out(const char *text, size_t size)
 {
         while (size > 0) {
                 struct pollfd writable = { .fd = STDOUT_FILENO, .events = POLLOUT };
-                if (interrupted && poll(&writable, 1, 1000) == 0)
+                int ready = poll(&writable, 1, 1000);
+                if (ready == 0 && interrupted)
                         return -EPIPE;
-                ssize_t n = write(STDOUT_FILENO, text, size);
-                if (n < 0 && errno == EAGAIN)
-                        (void) poll(&writable, 1, 1000);
-                else if (n < 0 && errno != EINTR)
+                if (ready <= 0)
+                        continue;
+                ssize_t n = write(STDOUT_FILENO, text, size < PIPE_BUF ? size : PIPE_BUF);
+                if (n < 0 && errno != EINTR && errno != EAGAIN)
                         return -errno;
                 if (n > 0) {
                         text += n;

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manners of tierprobe iostat: arguments, bad records, the ways to end. Needs neither root nor devices."""
 
+import fcntl
 import json
 import os
 import signal
+import struct
 import subprocess
+import termios
+import time
 
 import pytest
 
@@ -167,13 +171,23 @@ def test_reader_gone(tmp_path):
     assert tool.wait(timeout=60) == 0
 
 
-def test_reader_asleep(tmp_path):
+def pending(pipe):
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))[0]
+
+
+@pytest.mark.parametrize("room", [False, True])
+def test_reader_asleep(room, tmp_path):
     """Interrupted while nobody takes what it writes: it ends nevertheless."""
     reader, writer = os.pipe()
-    tool = start(fake_roots(tmp_path, [f"sd{n}" for n in range(500)]), "0.01", stdout=writer)
+    tool = start(fake_roots(tmp_path, [f"sd{n}" for n in range(2000)]), "0.01", stdout=writer)
     os.close(writer)
-    assert os.read(reader, 1)
+    deadline = time.monotonic() + 60
+    while pending(reader) < 60000 and time.monotonic() < deadline:
+        time.sleep(0.01)  # until it can write no more: a report is longer than a pipe
     tool.send_signal(signal.SIGINT)
+    for _ in range(10 * room):  # for a part of the rest, in the second that it waits
+        os.read(reader, 4096)
+        time.sleep(0.05)
     try:
         assert tool.wait(timeout=60) == 0
     finally:
