@@ -2,7 +2,7 @@
 /* The journal: where log lines go, and the daemon's events with their fields. The only place that knows
  * sd-journal. */
 
-#include "manager.h"
+#include "journal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"
@@ -88,12 +88,12 @@ static void journal_run(int level, const char *id, const RunRecord *record, cons
         log_event(level, id, fields, n, "%s", message);
 }
 
-void journal_run_started(const RunRecord *record, const char *who)
+void journal_run_started(const RunRecord *record)
 {
         char message[512];
 
         (void) snprintf(message, sizeof message, "run %s of %s started (%s, profile %s) on %s", record->id,
-                        record->target, who, record->profile,
+                        record->target, run_trigger_to_string(record->trigger), record->profile,
                         record->device ? record->device->name : "no device");
         journal_run(LOG_INFO, MESSAGE_RUN_STARTED, record, message);
 }
@@ -162,23 +162,20 @@ void journal_run_stalled(const RunRecord *record)
         journal_run(LOG_WARNING, MESSAGE_RUN_STALLED, record, message);
 }
 
-void journal_target_changed(const Target *target, const char *text)
+void journal_target_changed(const char *target, const char *path, const char *device, const char *text)
 {
-        const LogField fields[] = {
-                { "TIERPROBE_TARGET", target->config->name },
-                { "TIERPROBE_DEVICE", target->device ? target->device->name : "" },
-        };
+        const LogField fields[] = { { "TIERPROBE_TARGET", target }, { "TIERPROBE_DEVICE", device } };
 
-        log_event(LOG_INFO, MESSAGE_TARGET_CHANGED, fields, ELEMENTSOF(fields), "target %s (%s): %s",
-                  target->config->name, target->config->path, text);
+        log_event(LOG_INFO, MESSAGE_TARGET_CHANGED, fields, ELEMENTSOF(fields), "target %s (%s): %s", target,
+                  path, text);
 }
 
-void journal_run_refused(const Target *target, const StartAnswer *answer)
+void journal_run_refused(const char *target, const char *detail)
 {
-        const LogField fields[] = { { "TIERPROBE_TARGET", target->config->name } };
+        const LogField fields[] = { { "TIERPROBE_TARGET", target } };
 
         log_event(LOG_NOTICE, MESSAGE_RUN_REFUSED, fields, ELEMENTSOF(fields),
-                  "no scheduled run of %s now: %s", target->config->name, answer->detail);
+                  "no scheduled run of %s now: %s", target, detail);
 }
 
 void journal_config_invalid(const char *error)
@@ -192,15 +189,14 @@ void journal_config_invalid(const char *error)
         }
 }
 
-void journal_started(const Manager *manager)
+void journal_started(size_t n_targets, const char *address)
 {
         log_event(LOG_NOTICE, MESSAGE_STARTED, NULL, 0, "tierprobed %s serves %zu target%s on %s",
-                  TIERPROBE_VERSION, manager->n_targets, manager->n_targets == 1 ? "" : "s",
-                  http_server_address(manager->http, 0));
+                  TIERPROBE_VERSION, n_targets, n_targets == 1 ? "" : "s", address);
 }
 
-void journal_reloaded(const Manager *manager)
+void journal_reloaded(size_t n_targets)
 {
-        log_event(LOG_NOTICE, MESSAGE_RELOADED, NULL, 0, "configuration reloaded: %zu target%s",
-                  manager->n_targets, manager->n_targets == 1 ? "" : "s");
+        log_event(LOG_NOTICE, MESSAGE_RELOADED, NULL, 0, "configuration reloaded: %zu target%s", n_targets,
+                  n_targets == 1 ? "" : "s");
 }

@@ -3,12 +3,13 @@
 
 #include "tierprobe/daemon.h"
 
+#include "journal.h"
 #include "manager.h"
+#include "paths.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/log.h"
-#include "tierprobe/paths.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -18,6 +19,7 @@
 #include <sysexits.h>
 
 #define EXIT_USAGE 2
+#define CHECK_LOOK_NS (5 * NS_PER_S)
 
 typedef enum Action { ACTION_SERVE, ACTION_CHECK_CONFIG, ACTION_PRINT_CONFIG, ACTION_SHOW_SCHEDULE } Action;
 
@@ -185,6 +187,11 @@ static int serve(const Options *options, Config *config)
 
         int r = manager_new(&manager, &options->config, config, &options->roots,
                             options->state_dir ? options->state_dir : default_state_dir());
+        if (r >= 0) {
+                r = manager_check_paths(manager);
+                if (r == -EINVAL)
+                        return EX_CONFIG;
+        }
         if (r >= 0)
                 r = manager_run(manager);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -201,8 +208,8 @@ int daemon_main(int argc, char *argv[])
         if (options.done)
                 return EXIT_SUCCESS;
         int r = config_load(&options.config, &config, &error);
-        if (r >= 0 && options.action != ACTION_PRINT_CONFIG && options.action != ACTION_SHOW_SCHEDULE)
-                r = config_check_paths(config, 5 * NS_PER_S, options.action == ACTION_CHECK_CONFIG, &error);
+        if (r >= 0 && options.action == ACTION_CHECK_CONFIG)
+                r = paths_check_now(config, CHECK_LOOK_NS, &error);
         if (r < 0) {
                 if (options.action == ACTION_SERVE)
                         journal_init();

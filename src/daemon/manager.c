@@ -3,165 +3,166 @@
 
 #include "manager.h"
 
+#include "journal.h"
+#include "looks.h"
+#include "mount-watch.h"
+#include "parts.h"
+#include "paths.h"
+#include "readers.h"
+#include "reload.h"
+#include "start.h"
+#include "state-directory.h"
+#include "trim.h"
+
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/file.h"
+#include "tierprobe/http.h"
 #include "tierprobe/log.h"
-#include "tierprobe/paths.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 
 #include <systemd/sd-daemon.h>
 
-#define TICK_ACCURACY_US 1 /* 0 would mean 250 ms; nothing here is worth waiting for together */
 #define TRIM_AFTER_US (3 * 1000 * 1000)
-#define START_INSPECTION_NS (5 * NS_PER_S)
+#define START_LOOK_NS NS_PER_S
+
+struct Manager {
+        sd_event *event;
+        ConfigOptions options;
+        DeviceRoots roots;
+        int state_fd; /* the state directory, locked */
+        Looks *looks;
+        Parts parts;
+        Reload *reload;
+        MountWatch mounts;
+        HttpServer *http;
+        Service service;
+        uint64_t generation; /* counts what a reader would see */
+        int64_t started_real_ns;
+        uint64_t started_ns;
+};
 
 /* ---- readers and the service manager ---- */
 
-static void notify_status(Manager *manager)
+/* Something a reader would see has changed. */
+static void changed(Manager *manager)
 {
         ServiceView view;
 
-        manager->service.get(manager, &view);
+        manager->generation++;
+        if (!manager->http || runs_are_stopping(manager->parts.runs))
+                return;
+        readers_view_service(&manager->parts, &view);
         (void) sd_notifyf(0, "STATUS=%s, verdict %s, %zu target%s", view.running ? "running" : "idle",
                           verdict_to_string(view.verdict), view.n_targets, view.n_targets == 1 ? "" : "s");
 }
 
-void manager_changed(Manager *manager)
+/* Ends the loop if it is to end and nothing holds it any more. */
+static void end_if_done(Manager *manager)
 {
-        manager->generation++;
-        if (!manager->http)
-                return;
-        if (manager->stopping) {
-                if (!runs_active(manager))
-                        (void) sd_event_exit(manager->event, 0);
-                return;
-        }
-        notify_status(manager);
+        if (runs_are_stopping(manager->parts.runs) && runs_count(manager->parts.runs) == 0)
+                (void) sd_event_exit(manager->event, 0);
 }
 
-/* ---- samples ---- */
+/* ---- what the parts say ---- */
 
-static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+static void plan(Manager *manager, Target *target)
+{
+        const Parts *parts = &manager->parts;
+        const PastRun *last = past_last_run(parts->past, target->config->name);
+        int64_t since_ns = samples_since_real_ns(&target->samples);
+        /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
+         * installation. Not one after this start, or a daemon restarted every day would never test. */
+        int64_t known_since_ns =
+                since_ns && since_ns < manager->started_real_ns ? since_ns : manager->started_real_ns;
+
+        timetable_plan(parts->timetable, target, target->config->name,
+                       last ? past_run_begin_real_ns(last) : known_since_ns);
+}
+
+static void count_rings_aside(Manager *manager)
+{
+        ssize_t n = count_set_aside_at(manager->state_fd);
+
+        manager->parts.n_rings_aside = n < 0 ? 0 : (size_t) n;
+}
+
+static void reopen_ring(Manager *manager, Target *target)
+{
+        samples_reopen(&target->samples, config_ring_capacity(manager->parts.config));
+        count_rings_aside(manager);
+}
+
+static void on_inspected(Target *target, void *userdata)
 {
         Manager *manager = userdata;
-        uint64_t interval_ns = manager->config->sample_interval_ns;
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        const Parts *parts = &manager->parts;
 
-        (void) usec;
-        histogram_add(manager->lateness, now_ns > manager->next_tick_ns ? now_ns - manager->next_tick_ns : 0);
-        for (size_t i = 0; i < manager->n_targets; i++)
-                target_tick(manager->targets[i]);
-        manager->generation++;
-        timetable_follow_clock(manager);
-        (void) probe_reap_abandoned();
-        past_work(manager->past);
-
-        /* Absolute times: what one tick is late, the next does not inherit. */
-        manager->next_tick_ns += interval_ns;
-        if (manager->next_tick_ns <= now_ns) {
-                uint64_t missed = (now_ns - manager->next_tick_ns) / interval_ns + 1;
-
-                /* What is left of the interval must be long enough for a figure. */
-                if (manager->next_tick_ns + missed * interval_ns - now_ns < interval_ns / 2)
-                        missed++;
-
-                manager->samples_missed += missed;
-                manager->next_tick_ns += missed * interval_ns;
-        }
-        int r = sd_event_source_set_time(source, manager->next_tick_ns / NS_PER_US);
-        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (!target->samples.ring) /* the state directory may be well again */
+                reopen_ring(manager, target);
+        /* A run that waits begins with the newest facts. */
+        if (!target_is_waiting(target) || target_hangs(target))
+                runs_set_ready(parts->runs, target);
+        changed(manager);
+        runs_dispatch(parts->runs);
 }
 
-int manager_start_ticking(Manager *manager)
+static void on_runs_changed(void *userdata)
 {
-        manager->tick_timer = sd_event_source_disable_unref(manager->tick_timer);
-        manager->next_tick_ns = clock_ns(CLOCK_MONOTONIC);
-        int r = sd_event_add_time(manager->event, &manager->tick_timer, CLOCK_MONOTONIC,
-                                  manager->next_tick_ns / NS_PER_US, TICK_ACCURACY_US, on_tick, manager);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(manager->tick_timer, "sample-tick");
-        /* A sampler that dies unnoticed is the worst end: better none at all. */
-        (void) sd_event_source_set_exit_on_failure(manager->tick_timer, true);
-        return sd_event_source_set_priority(manager->tick_timer, SD_EVENT_PRIORITY_IMPORTANT);
+        changed(userdata);
 }
 
-static int on_mounts_changed(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+static void on_run_started(Target *target, const RunRecord *record, void *userdata)
 {
         Manager *manager = userdata;
 
-        (void) source;
-        (void) fd;
-        (void) revents;
-        for (size_t i = 0; i < manager->n_targets; i++)
-                target_inspect(manager->targets[i]);
-        return 0;
+        (void) target;
+        past_keep(manager->parts.past, record);
 }
 
-static void watch_mounts(Manager *manager)
-{
-        _cleanup_free_ char *path = path_format("%s/self/mountinfo", manager->roots.procfs);
-
-        manager->mounts_fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        if (manager->mounts_fd < 0)
-                return;
-        /* A recorded tree's plain file cannot be polled; then the regular inspections have to do. */
-        int r = sd_event_add_io(manager->event, &manager->mounts_source, manager->mounts_fd, EPOLLPRI,
-                                on_mounts_changed, manager);
-        if (r >= 0) /* hosts full of containers mount all day long */
-                (void) sd_event_source_set_ratelimit(manager->mounts_source, 2 * 1000 * 1000, 1);
-}
-
-/* ---- targets ---- */
-
-/* Asks a child about the path and waits: only at the start, when there is nothing to hold up yet. */
-static void inspect_now(Target *target)
-{
-        PathFacts facts;
-        int r = path_inspect(target->config->path, START_INSPECTION_NS, &facts);
-
-        if (r < 0)
-                facts = (PathFacts){ .error = -r };
-        target_take_facts(target, &facts);
-}
-
-int manager_add_target(Manager *manager, const TargetConfig *config)
-{
-        Target *target = NULL;
-
-        int r = target_new(manager, config, &target);
-        if (r < 0)
-                return r;
-        manager->targets[manager->n_targets++] = target;
-        return 0;
-}
-
-/* ---- stopping ---- */
-
-static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+static void on_run_ended(Target *target, const RunRecord *record, void *userdata)
 {
         Manager *manager = userdata;
 
-        (void) source;
-        if (manager->stopping)
-                return 0;
-        log_info("stopping on %s", info->ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
-        (void) sd_notify(0, "STOPPING=1");
-        manager->stopping = true;
-        runs_abort_all(manager, "the daemon was stopped in the middle of the run");
-        if (!runs_active(manager))
-                return sd_event_exit(manager->event, 0);
-        return 0;
+        journal_run_ended(record);
+        past_add(manager->parts.past, record);
+        if (target)
+                plan(manager, target);
+        changed(manager);
+        if (target && !runs_are_stopping(manager->parts.runs))
+                (void) target_inspect(target); /* its free space has changed */
+        end_if_done(manager);
 }
 
-/* ---- past runs ---- */
+static void on_run_gone(Target *target, void *userdata)
+{
+        Manager *manager = userdata;
+
+        if (!runs_are_stopping(manager->parts.runs))
+                (void) target_inspect(target); /* only now is its space free again */
+}
+
+static void on_due(Target *target, void *userdata)
+{
+        Manager *manager = userdata;
+        const char *name = target->config->name;
+        StartAnswer answer;
+
+        int r = start_run(&manager->parts, name, NULL, TRIGGER_SCHEDULE, "schedule", &answer);
+        if (r < 0)
+                log_error("target %s: the scheduled run could not start: %s", name, strerror(-r));
+        else if (answer.result != START_ACCEPTED)
+                journal_run_refused(name, answer.detail);
+        /* The end of a run plans the next one; without one, it is tried again. */
+        if (r < 0 || answer.result != START_ACCEPTED)
+                timetable_retry(manager->parts.timetable, target,
+                                r < 0 ? 0 : answer.retry_after_s * NS_PER_S);
+        changed(manager);
+}
 
 static void on_interrupted(const PastRun *run, void *userdata)
 {
@@ -169,53 +170,285 @@ static void on_interrupted(const PastRun *run, void *userdata)
         journal_run_interrupted(run);
 }
 
-void manager_follow_past(Manager *manager)
+static void take_sample(const Parts *parts, Target *target)
 {
+        Snapshot snapshot;
+
+        target_inspect_if_old(target);
+        if (!samples_read(&target->samples, &snapshot))
+                return;
+        runs_tick(parts->runs, target, &snapshot);
+        const RunRecord *run = runs_of(parts->runs, target);
+        samples_keep(&target->samples, &snapshot, run && run->state == RUN_RUNNING ? run->id : NULL);
+}
+
+static void on_tick(void *userdata)
+{
+        Manager *manager = userdata;
+        const Parts *parts = &manager->parts;
+
+        for (size_t i = 0; i < parts->n_targets; i++)
+                take_sample(parts, parts->targets[i]);
+        manager->generation++;
+        if (timetable_follow_clock(parts->timetable))
+                changed(manager);
+        (void) probe_reap_abandoned();
+        past_work(parts->past);
+}
+
+static void on_mounts_changed(void *userdata)
+{
+        const Parts *parts = &((Manager *) userdata)->parts;
+
+        for (size_t i = 0; i < parts->n_targets; i++)
+                (void) target_inspect(parts->targets[i]);
+}
+
+/* ---- putting a configuration in force ---- */
+
+static int add_target(Manager *manager, const TargetConfig *config)
+{
+        Parts *parts = &manager->parts;
+
+        int r = target_new(&parts->targets[parts->n_targets], config, &manager->roots, manager->looks,
+                           manager->state_fd, config_ring_capacity(parts->config),
+                           &(TargetEvents){ .userdata = manager, .inspected = on_inspected });
+        if (r >= 0)
+                parts->n_targets++;
+        return r;
+}
+
+static void drop_target(Parts *parts, Target *target)
+{
+        runs_drop(parts->runs, target);
+        timetable_drop(parts->timetable, target);
+        target_free(target);
+}
+
+/* Drops the targets that CONFIG has not; the others keep their samples, runs and device. */
+static void keep_targets(Parts *parts, const Config *config)
+{
+        bool rings_differ = config_ring_capacity(parts->config) != config_ring_capacity(config);
+        size_t n = 0;
+
+        for (size_t i = 0; i < parts->n_targets; i++) {
+                Target *target = parts->targets[i];
+                const TargetConfig *same = paths_find_same(config, target->config);
+
+                if (!same) {
+                        drop_target(parts, target);
+                        continue;
+                }
+                target->config = same;
+                if (rings_differ)
+                        samples_reopen(&target->samples, config_ring_capacity(config));
+                parts->targets[n++] = target;
+        }
+        parts->n_targets = n;
+}
+
+/* Makes the targets that the configuration has more, and brings all into its order. */
+static int add_targets(Manager *manager)
+{
+        Parts *parts = &manager->parts;
+        const Config *config = parts->config;
+
+        for (size_t i = 0; i < config->n_targets; i++) {
+                size_t at = i;
+
+                while (at < parts->n_targets && parts->targets[at]->config != &config->targets[i])
+                        at++;
+                if (at == parts->n_targets) {
+                        int r = add_target(manager, &config->targets[i]);
+                        if (r < 0)
+                                return r;
+                }
+                Target *target = parts->targets[at];
+                memmove(parts->targets + i + 1, parts->targets + i, (at - i) * sizeof(Target *));
+                parts->targets[i] = target;
+        }
+        return 0;
+}
+
+/* Finds what is kept of the targets, plans their runs, looks at their paths. */
+static void begin_targets(Manager *manager)
+{
+        Parts *parts = &manager->parts;
         PastSubject subjects[CONFIG_MAX_TARGETS];
 
-        for (size_t i = 0; i < manager->n_targets; i++)
-                subjects[i] = (PastSubject){ .target = manager->targets[i]->config->name,
-                                             .path = manager->targets[i]->config->path };
-        past_follow(manager->past, subjects, manager->n_targets, &manager->config->keep);
-        for (size_t i = 0; i < manager->n_targets; i++) {
-                Target *target = manager->targets[i];
-                const char *home = past_mount_point(manager->past, target->config->name);
+        for (size_t i = 0; i < parts->n_targets; i++)
+                subjects[i] = (PastSubject){ .target = parts->targets[i]->config->name,
+                                             .path = parts->targets[i]->config->path };
+        past_follow(parts->past, subjects, parts->n_targets, &parts->config->keep);
+        count_rings_aside(manager);
+        timetable_set_rules(parts->timetable, &parts->config->schedule);
+        for (size_t i = 0; i < parts->n_targets; i++) {
+                Target *target = parts->targets[i];
+                const char *home = past_mount_point(parts->past, target->config->name);
 
                 if (!target->home && home)
                         target_set_home(target, home);
+                plan(manager, target);
+                (void) target_inspect(target);
         }
+}
+
+static int start_ticking(Manager *manager)
+{
+        return ticker_start(&manager->parts.ticker, manager->event, manager->parts.config->sample_interval_ns,
+                            &(TickerEvents){ .userdata = manager, .tick = on_tick });
+}
+
+static void on_loaded(Config *config, void *userdata)
+{
+        Manager *manager = userdata;
+        _cleanup_(config_freep) Config *before = manager->parts.config;
+
+        if (runs_are_stopping(manager->parts.runs)) {
+                before = config; /* too late */
+                return;
+        }
+        if (reload_needs_restart(before, config))
+                log_warning("[http] has changed: that takes a restart of tierprobed; until then it serves as "
+                            "before");
+        keep_targets(&manager->parts, config);
+        manager->parts.config = config;
+        int r = add_targets(manager);
+        if (r < 0)
+                log_error("not every target of the new configuration could be made: %s", strerror(-r));
+        begin_targets(manager);
+        (void) start_ticking(manager);
+        journal_reloaded(manager->parts.n_targets);
+        changed(manager);
+}
+
+static void on_refused(const char *error, void *userdata)
+{
+        (void) userdata;
+        journal_config_invalid(error);
+        log_warning("the configuration stays as it was");
+}
+
+/* ---- signals ---- */
+
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        Manager *manager = userdata;
+
+        (void) source;
+        (void) info;
+        if (!runs_are_stopping(manager->parts.runs))
+                reload_ask(manager->reload);
+        return 0;
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+        Manager *manager = userdata;
+
+        (void) source;
+        if (runs_are_stopping(manager->parts.runs))
+                return 0;
+        log_info("stopping on %s", info->ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+        (void) sd_notify(0, "STOPPING=1");
+        runs_stop(manager->parts.runs, "the daemon was stopped in the middle of the run");
+        end_if_done(manager);
+        return 0;
+}
+
+/* ---- what http asks ---- */
+
+static void get(void *userdata, ServiceView *ret)
+{
+        const Manager *manager = userdata;
+
+        readers_view_service(&manager->parts, ret);
+        ret->started_real_ns = manager->started_real_ns;
+        ret->uptime_ns = clock_ns(CLOCK_MONOTONIC) - manager->started_ns;
+        ret->pid = getpid();
+}
+
+static bool get_target(void *userdata, size_t index, TargetView *ret)
+{
+        const Parts *parts = &((const Manager *) userdata)->parts;
+
+        if (index >= parts->n_targets)
+                return false;
+        readers_view_target(parts, parts->targets[index], ret);
+        return true;
+}
+
+static uint64_t get_generation(void *userdata)
+{
+        return ((const Manager *) userdata)->generation;
+}
+
+static int ask_for_run(void *userdata, const char *target, const char *profile, RunTrigger trigger,
+                       const char *who, StartAnswer *ret)
+{
+        Manager *manager = userdata;
+        int r = start_run(&manager->parts, target, profile, trigger, who, ret);
+
+        if (r >= 0 && ret->result == START_ACCEPTED)
+                changed(manager);
+        return r;
+}
+
+static AbortResult abort_run(void *userdata, const char *id, const char *who)
+{
+        const Parts *parts = &((const Manager *) userdata)->parts;
+        char detail[160];
+
+        (void) snprintf(detail, sizeof detail, "Aborted by %s", who);
+        if (runs_abort(parts->runs, id, detail))
+                return ABORT_ACCEPTED;
+        return past_has(parts->past, id) ? ABORT_ENDED : ABORT_NO_RUN;
+}
+
+static const RunRecord *current_run(void *userdata, size_t index)
+{
+        return runs_at(((const Manager *) userdata)->parts.runs, index);
+}
+
+static const RunRecord *find_current(void *userdata, const char *id)
+{
+        return runs_find(((const Manager *) userdata)->parts.runs, id);
+}
+
+static const char *older_run(void *userdata, const char *before)
+{
+        return past_older(((const Manager *) userdata)->parts.past, before);
+}
+
+static int read_run(void *userdata, const char *id, PastRun **ret, char **ret_text, size_t *ret_size)
+{
+        return past_read(((const Manager *) userdata)->parts.past, id, ret, ret_text, ret_size);
 }
 
 /* ---- life ---- */
 
-static int open_state(Manager *manager, const char *state_dir)
+static int make_parts(Manager *manager)
 {
-        if (mkdir(state_dir, 0750) < 0 && errno != EEXIST) {
-                int r = -errno;
-                log_error(
-                        "%s: cannot make the state directory: %s; make it, or name another with --state-dir",
-                        state_dir, strerror(-r));
-                return r;
-        }
-        manager->state_fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (manager->state_fd < 0 || faccessat(manager->state_fd, ".", W_OK | X_OK, AT_EACCESS) < 0) {
-                int r = -errno;
-                log_error("%s: the state directory cannot be written: %s", state_dir, strerror(-r));
-                return r;
-        }
-        if (flock(manager->state_fd, LOCK_EX | LOCK_NB) < 0) {
-                int r = -errno;
-                log_error("%s: another tierprobed uses this state directory; stop it, or name another with "
-                          "--state-dir",
-                          state_dir);
-                return r;
-        }
-        int r = past_new(&manager->past, manager->state_fd, &manager->config->keep,
-                         &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });
-        if (r < 0)
-                log_error("%s/runs: past runs cannot be kept: %s", state_dir, strerror(-r));
-        ssize_t n_aside = count_set_aside_at(manager->state_fd);
-        manager->n_rings_aside = n_aside < 0 ? 0 : (size_t) n_aside;
+        Parts *parts = &manager->parts;
+
+        int r = looks_new(&manager->looks, manager->event);
+        if (r >= 0)
+                r = past_new(&parts->past, manager->state_fd, &parts->config->keep,
+                             &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });
+        if (r >= 0)
+                r = runs_new(&parts->runs, manager->event, &manager->roots,
+                             &(RunsEvents){ .userdata = manager,
+                                            .changed = on_runs_changed,
+                                            .started = on_run_started,
+                                            .ended = on_run_ended,
+                                            .gone = on_run_gone });
+        if (r >= 0)
+                r = timetable_new(&parts->timetable, manager->event,
+                                  &(TimetableEvents){ .userdata = manager, .due = on_due });
+        if (r >= 0)
+                r = reload_new(
+                        &manager->reload, manager->event, manager->looks, &manager->options, &parts->config,
+                        &(ReloadEvents){ .userdata = manager, .loaded = on_loaded, .refused = on_refused });
         return r;
 }
 
@@ -228,34 +461,37 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
                 config_free(config);
                 return -ENOMEM;
         }
-        manager->state_fd = -1;
-        manager->mounts_fd = -1;
-        manager->config = config;
-        manager->options = *options;
-        manager->roots = *roots;
-        manager->started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        manager->started_ns = clock_ns(CLOCK_MONOTONIC);
-        manager->clock_offset_ns = manager->started_real_ns - (int64_t) clock_ns(CLOCK_BOOTTIME);
-        manager->lateness = calloc(1, sizeof *manager->lateness);
-        if (!manager->lateness)
-                return -ENOMEM;
-        service_init(manager);
+        *manager = (Manager){ .options = *options,
+                              .roots = *roots,
+                              .state_fd = -1,
+                              .parts.config = config,
+                              .mounts = MOUNT_WATCH_NONE,
+                              .started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME),
+                              .started_ns = clock_ns(CLOCK_MONOTONIC) };
+        manager->service = (Service){ .userdata = manager,
+                                      .get = get,
+                                      .get_target = get_target,
+                                      .generation = get_generation,
+                                      .start_run = ask_for_run,
+                                      .abort_run = abort_run,
+                                      .current_run = current_run,
+                                      .find_current = find_current,
+                                      .older_run = older_run,
+                                      .read_run = read_run };
         int r = sd_event_default(&manager->event);
+        if (r >= 0)
+                r = state_directory_open(state_dir, &manager->state_fd);
         if (r < 0)
                 return r;
-        r = open_state(manager, state_dir);
+        r = make_parts(manager);
+        if (r < 0) {
+                log_error("%s: cannot start: %s", state_dir, strerror(-r));
+                return r;
+        }
+        r = add_targets(manager);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < config->n_targets; i++) {
-                r = manager_add_target(manager, &config->targets[i]);
-                if (r < 0)
-                        return r;
-        }
-        manager_follow_past(manager);
-        for (size_t i = 0; i < manager->n_targets; i++) {
-                inspect_now(manager->targets[i]);
-                timetable_plan(manager->targets[i]);
-        }
+        begin_targets(manager);
         *ret = TAKE_PTR(manager);
         return 0;
 }
@@ -265,17 +501,18 @@ Manager *manager_free(Manager *manager)
         if (!manager)
                 return NULL;
         http_server_free(manager->http);
-        runs_free(manager);
-        for (size_t i = 0; i < manager->n_targets; i++)
-                target_free(manager->targets[i]);
-        past_free(manager->past);
-        sd_event_source_disable_unref(manager->tick_timer);
-        sd_event_source_disable_unref(manager->mounts_source);
-        close_fdp(&manager->mounts_fd);
+        mount_watch_stop(&manager->mounts);
+        ticker_stop(&manager->parts.ticker);
+        reload_free(manager->reload);
+        runs_free(manager->parts.runs);
+        timetable_free(manager->parts.timetable);
+        for (size_t i = 0; i < manager->parts.n_targets; i++)
+                target_free(manager->parts.targets[i]);
+        looks_free(manager->looks);
+        past_free(manager->parts.past);
         close_fdp(&manager->state_fd);
         sd_event_unref(manager->event);
-        config_free(manager->config);
-        free(manager->lateness);
+        config_free(manager->parts.config);
         free(manager);
         return NULL;
 }
@@ -283,6 +520,32 @@ Manager *manager_free(Manager *manager)
 void manager_freep(Manager **manager)
 {
         manager_free(*manager);
+}
+
+typedef struct Check {
+        bool over, faults;
+} Check;
+
+static void on_checked(const char *error, void *userdata)
+{
+        Check *check = userdata;
+
+        check->over = true;
+        check->faults = error != NULL;
+        if (error)
+                journal_config_invalid(error);
+}
+
+int manager_check_paths(Manager *manager)
+{
+        _cleanup_(path_check_freep) PathCheck *paths = NULL;
+        Check check = { 0 };
+
+        int r = path_check_new(&paths, manager->event, manager->looks, manager->parts.config, NULL, false,
+                               START_LOOK_NS, on_checked, &check);
+        while (r >= 0 && !check.over)
+                r = sd_event_run(manager->event, UINT64_MAX);
+        return r < 0 ? r : check.faults ? -EINVAL : 0;
 }
 
 static int on_settled(sd_event_source *source, uint64_t usec, void *userdata)
@@ -296,7 +559,7 @@ static int on_settled(sd_event_source *source, uint64_t usec, void *userdata)
 
 static int listen_and_watch(Manager *manager)
 {
-        const Config *config = manager->config;
+        const Config *config = manager->parts.config;
         _cleanup_free_ char *error = NULL;
 
         int r = http_server_new(&manager->http, manager->event,
@@ -313,16 +576,17 @@ static int listen_and_watch(Manager *manager)
         if (r >= 0)
                 r = sd_event_add_signal(manager->event, NULL, SIGINT, on_stop, manager);
         if (r >= 0)
-                r = sd_event_add_signal(manager->event, NULL, SIGHUP, manager_on_reload, manager);
+                r = sd_event_add_signal(manager->event, NULL, SIGHUP, on_reload, manager);
         if (r >= 0)
                 r = sd_event_set_watchdog(manager->event, true);
         if (r >= 0)
-                r = manager_start_ticking(manager);
+                r = start_ticking(manager);
         if (r >= 0)
                 r = sd_event_add_time_relative(manager->event, NULL, CLOCK_MONOTONIC, TRIM_AFTER_US,
                                                TRIM_AFTER_US, on_settled, NULL);
         if (r >= 0)
-                watch_mounts(manager);
+                mount_watch_start(&manager->mounts, manager->event, manager->roots.procfs, on_mounts_changed,
+                                  manager);
         return r;
 }
 
@@ -336,9 +600,9 @@ int manager_run(Manager *manager)
         r = sd_event_run(manager->event, 0);
         if (r < 0)
                 return r;
-        journal_started(manager);
+        journal_started(manager->parts.n_targets, http_server_address(manager->http, 0));
         (void) sd_notify(0, "READY=1");
-        notify_status(manager);
+        changed(manager);
         r = sd_event_loop(manager->event);
         if (r < 0) {
                 log_error("the event loop failed: %s", strerror(-r));

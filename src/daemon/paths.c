@@ -1,46 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the configured paths can be targets at all. Looks at them through a child. */
+/* Whether configured paths can be targets at all. Looks at them through children. */
 
-#include "tierprobe/paths.h"
+#include "paths.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static void explain(FILE *out, const TargetConfig *target, const PathFacts *facts)
-{
-        char detail[PATH_ERROR_SIZE];
+/* One path of the configuration. */
+typedef struct Entry {
+        PathCheck *check;
+        Look *look;  /* NULL: need not be looked at, or has been */
+        char *fault; /* NULL: none, or not known yet */
+} Entry;
 
-        path_error_describe(detail, sizeof detail, target->path,
-                            facts->error != 0 ? facts->error : facts->write_error, &facts->denial);
-        (void) fprintf(out, "%s: %s\n", target->origin, detail);
+struct PathCheck {
+        const Config *config;
+        bool writable;
+        PathCheckDone done;
+        void *userdata;
+        Entry entries[CONFIG_MAX_TARGETS];
+        size_t n_waiting;
+        sd_event_source *timer; /* calls done */
+};
+
+const TargetConfig *paths_find_same(const Config *config, const TargetConfig *target)
+{
+        const TargetConfig *same = config ? config_find_target(config, target->name) : NULL;
+
+        return same && strcmp(same->path, target->path) == 0 ? same : NULL;
 }
 
-int config_check_paths(const Config *config, uint64_t timeout_ns, bool writable, char **ret_error)
+/* The faults in the order of the configuration; NULL when there is none, or no memory. */
+static char *list_faults(const PathCheck *check)
 {
-        _cleanup_free_ char *text = NULL;
+        char *text = NULL;
         size_t size = 0;
-        bool faults = false;
         FILE *out = open_memstream(&text, &size);
 
         if (!out)
-                return -ENOMEM;
-        for (size_t i = 0; i < config->n_targets; i++) {
-                PathFacts facts;
-
-                if (path_inspect(config->targets[i].path, timeout_ns, &facts) < 0 ||
-                    facts.error == ETIMEDOUT || (facts.error == 0 && !(writable && facts.write_error != 0)))
-                        continue;
-                explain(out, &config->targets[i], &facts);
-                faults = true;
+                return NULL;
+        for (size_t i = 0; i < check->config->n_targets; i++)
+                if (check->entries[i].fault)
+                        (void) fprintf(out, "%s: %s\n", check->config->targets[i].origin,
+                                       check->entries[i].fault);
+        if (fclose(out) != 0 || size == 0) {
+                free(text);
+                return NULL;
         }
-        if (fclose(out) != 0)
+        text[size - 1] = '\0'; /* the last newline */
+        return text;
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        PathCheck *check = userdata;
+        _cleanup_free_ char *faults = list_faults(check);
+
+        (void) source;
+        (void) usec;
+        check->done(faults, check->userdata);
+        return 0;
+}
+
+static void on_seen(Look *look, const PathFacts *facts, void *userdata)
+{
+        Entry *entry = userdata;
+        PathCheck *check = entry->check;
+        const TargetConfig *target = &check->config->targets[entry - check->entries];
+        int error = facts->error != 0 ? facts->error : check->writable ? facts->write_error : 0;
+        char detail[PATH_ERROR_SIZE];
+
+        (void) look;
+        if (error != 0 && error != ETIMEDOUT) {
+                path_error_describe(detail, sizeof detail, target->path, error, &facts->denial);
+                entry->fault = strdup(detail);
+        }
+        entry->look = look_free(entry->look);
+        if (--check->n_waiting == 0)
+                (void) sd_event_source_set_time(check->timer, 0);
+}
+
+int path_check_new(PathCheck **ret, sd_event *event, Looks *looks, const Config *config, const Config *known,
+                   bool writable, uint64_t timeout_ns, PathCheckDone done, void *userdata)
+{
+        _cleanup_(path_check_freep) PathCheck *check = calloc(1, sizeof *check);
+
+        if (!check)
                 return -ENOMEM;
-        if (!faults)
-                return 0;
-        text[strlen(text) - 1] = '\0'; /* the last newline */
-        *ret_error = TAKE_PTR(text);
+        check->config = config;
+        check->writable = writable;
+        check->done = done;
+        check->userdata = userdata;
+        for (size_t i = 0; i < config->n_targets; i++) {
+                Entry *entry = &check->entries[i];
+
+                entry->check = check;
+                if (paths_find_same(known, &config->targets[i]))
+                        continue;
+                int r = look_new(&entry->look, looks, config->targets[i].path, timeout_ns, on_seen, entry);
+                if (r < 0)
+                        return r;
+                /* That no child can be started now is no fault of the path. */
+                if (look_ask(entry->look) < 0)
+                        entry->look = look_free(entry->look);
+                else
+                        check->n_waiting++;
+        }
+        int r = sd_event_add_time_relative(event, &check->timer, CLOCK_MONOTONIC,
+                                           check->n_waiting > 0 ? timeout_ns / NS_PER_US : 0, 1, on_time,
+                                           check);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(check);
+        return 0;
+}
+
+PathCheck *path_check_free(PathCheck *check)
+{
+        if (!check)
+                return NULL;
+        for (size_t i = 0; i < ELEMENTSOF(check->entries); i++) {
+                look_free(check->entries[i].look);
+                free(check->entries[i].fault);
+        }
+        sd_event_source_disable_unref(check->timer);
+        free(check);
+        return NULL;
+}
+
+void path_check_freep(PathCheck **check)
+{
+        path_check_free(*check);
+}
+
+/* ---- on a loop of its own ---- */
+
+typedef struct Wait {
+        bool over;
+        char *error;
+} Wait;
+
+static void on_done(const char *error, void *userdata)
+{
+        Wait *wait = userdata;
+
+        wait->over = true;
+        wait->error = error ? strdup(error) : NULL;
+}
+
+int paths_check_now(const Config *config, uint64_t timeout_ns, char **ret_error)
+{
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(looks_freep) Looks *looks = NULL;
+        _cleanup_(path_check_freep) PathCheck *check = NULL;
+        Wait wait = { 0 };
+
+        int r = sd_event_new(&event);
+        if (r >= 0)
+                r = looks_new(&looks, event);
+        if (r >= 0)
+                r = path_check_new(&check, event, looks, config, NULL, true, timeout_ns, on_done, &wait);
+        while (r >= 0 && !wait.over)
+                r = sd_event_run(event, UINT64_MAX);
+        if (r < 0 || !wait.error)
+                return r < 0 ? r : 0;
+        *ret_error = wait.error;
         return -EINVAL;
 }

@@ -1,373 +1,399 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: what waits and what runs. Runs of targets that meet on a disk never overlap. */
+/* What runs and what waits. Runs of targets that meet on a disk never overlap, and take turns. */
 
-#include "manager.h"
+#include "runs.h"
+
+#include "journal.h"
 
 #include "tierprobe/cleanup.h"
-#include "tierprobe/clock.h"
-#include "tierprobe/guards.h"
-#include "tierprobe/log.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- one disk, one run ---- */
+#define N_SLOTS CONFIG_MAX_TARGETS
 
-static bool is_active(const Target *target)
+typedef struct Slot {
+        Target *target; /* NULL: free */
+        Run *run;       /* queued or running; NULL: none */
+        bool ready;     /* its path was looked at for it */
+        bool stall_said;
+        RunTally tally;
+} Slot;
+
+/* A run that has ended, but the kernel still holds a writer of it: its disk is busy. */
+typedef struct Lingering {
+        Run *run;
+        Device *device;
+        Target *target; /* NULL: it has left the configuration */
+} Lingering;
+
+struct Runs {
+        sd_event *event;
+        const DeviceRoots *roots;
+        RunsEvents events;
+        Slot slots[N_SLOTS];
+        Lingering lingering[N_SLOTS];
+        size_t n_lingering;
+        bool stopping;
+};
+
+static const Slot *find_slot(const Runs *runs, const Target *target)
 {
-        return target->run && run_record(target->run)->state == RUN_RUNNING;
+        for (const Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                if (slot->target == target)
+                        return slot;
+        return NULL;
 }
 
-static bool disk_is_busy(const Manager *manager, const Target *wanted)
+static Slot *find_own_slot(Runs *runs, const Target *target)
 {
-        for (size_t i = 0; i < manager->n_targets; i++) {
-                const Target *other = manager->targets[i];
+        for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                if (slot->target == target)
+                        return slot;
+        return NULL;
+}
 
-                if (other != wanted && is_active(other) && wanted->device && run_record(other->run)->device &&
-                    device_shares_disk(run_record(other->run)->device, wanted->device))
+static Slot *find_by_run(Runs *runs, const Run *run)
+{
+        for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                if (slot->run == run)
+                        return slot;
+        return NULL; /* cannot be: a run is in its slot until it has ended */
+}
+
+/* ---- one disk, one run ---- */
+
+static bool is_active(const Slot *slot)
+{
+        return slot->run && run_record(slot->run)->state == RUN_RUNNING;
+}
+
+static bool disk_is_busy(const Runs *runs, const Slot *wanted)
+{
+        const Device *device = wanted->target->device;
+
+        if (!device)
+                return false;
+        for (const Slot *other = runs->slots; other < runs->slots + N_SLOTS; other++) {
+                const Device *busy =
+                        other != wanted && is_active(other) ? run_record(other->run)->device : NULL;
+
+                if (busy && device_shares_disk(busy, device))
                         return true;
         }
-        for (size_t i = 0; i < manager->n_lingering; i++)
-                if (wanted->device && manager->lingering[i].device &&
-                    device_shares_disk(manager->lingering[i].device, wanted->device))
+        for (size_t i = 0; i < runs->n_lingering; i++)
+                if (runs->lingering[i].device && device_shares_disk(runs->lingering[i].device, device))
                         return true;
         return false;
 }
 
 /* Whether a run that was asked for before this one waits for the same disk: turns are kept, even while its
  * path is still being looked at. */
-static bool is_not_its_turn(const Manager *manager, const Target *wanted)
+static bool is_not_its_turn(const Runs *runs, const Slot *wanted)
 {
         int64_t queued_ns = run_record(wanted->run)->queued_real_ns;
 
-        for (size_t i = 0; i < manager->n_targets; i++) {
-                const Target *other = manager->targets[i];
-
-                if (other == wanted || !other->run || !other->device || !wanted->device)
+        for (const Slot *other = runs->slots; other < runs->slots + N_SLOTS; other++) {
+                if (other == wanted || !other->run || !other->target->device || !wanted->target->device)
                         continue;
                 const RunRecord *record = run_record(other->run);
                 if (record->state == RUN_QUEUED && record->queued_real_ns < queued_ns &&
-                    device_shares_disk(other->device, wanted->device))
+                    device_shares_disk(other->target->device, wanted->target->device))
                         return true;
         }
-        return false;
-}
-
-bool runs_active(const Manager *manager)
-{
-        for (size_t i = 0; i < manager->n_targets; i++)
-                if (manager->targets[i]->run)
-                        return true;
         return false;
 }
 
 /* ---- a run's events ---- */
 
-static Target *find_by_run(Manager *manager, const Run *run)
-{
-        for (size_t i = 0; i < manager->n_targets; i++)
-                if (manager->targets[i]->run == run)
-                        return manager->targets[i];
-        return NULL; /* cannot be: a run is its target's until it has ended */
-}
-
 static void on_changed(Run *run, void *userdata)
 {
-        Manager *manager = userdata;
-        Target *target = find_by_run(manager, run);
+        Runs *runs = userdata;
+        Slot *slot = find_by_run(runs, run);
         const RunRecord *record = run_record(run);
 
-        if (target && record->stalled_ns > 0 && !target->run_stall_said) {
+        if (slot && record->stalled_ns > 0 && !slot->stall_said) {
                 journal_run_stalled(record);
-                target->run_stall_said = true;
+                slot->stall_said = true;
         }
-        manager_changed(manager);
+        runs->events.changed(runs->events.userdata);
 }
 
 static void on_ended(Run *run, void *userdata)
 {
-        Manager *manager = userdata;
-        Target *target = find_by_run(manager, run);
+        Runs *runs = userdata;
+        Slot *slot = find_by_run(runs, run);
+        Target *target = slot ? slot->target : NULL;
         const Device *device = run_record(run)->device;
         _cleanup_(run_record_freep) RunRecord *record = run_take_record(run);
 
-        if (!run_is_gone(run) && manager->n_lingering < ELEMENTSOF(manager->lingering)) {
-                Lingering *lingering = &manager->lingering[manager->n_lingering++];
+        if (!run_is_gone(run) && runs->n_lingering < ELEMENTSOF(runs->lingering)) {
+                Lingering *lingering = &runs->lingering[runs->n_lingering++];
 
                 *lingering = (Lingering){ .run = run, .target = target };
                 if (device)
                         (void) device_copy(device, &lingering->device);
         }
-        journal_run_ended(record);
-        past_add(manager->past, record);
-        if (target) {
-                target->run = NULL;
-                target->run_ready = false;
-                target->runs_ended[record->judgement.verdict]++;
-                target->test_written_bytes += record->bytes_written;
-                timetable_plan(target);
+        if (slot) {
+                slot->run = NULL;
+                slot->ready = slot->stall_said = false;
+                slot->tally.ended[record->judgement.verdict]++;
+                slot->tally.written_bytes += record->bytes_written;
         }
-        manager_changed(manager);
-        if (target && !manager->stopping)
-                target_inspect(target); /* its free space has changed */
+        runs->events.ended(target, record, runs->events.userdata);
 }
 
-static void forget_lingering(Manager *manager, size_t index)
+static void forget_lingering(Runs *runs, size_t index)
 {
-        device_free(manager->lingering[index].device);
-        manager->lingering[index] = manager->lingering[--manager->n_lingering];
+        device_free(runs->lingering[index].device);
+        runs->lingering[index] = runs->lingering[--runs->n_lingering];
 }
 
 static void on_gone(Run *run, void *userdata)
 {
-        Manager *manager = userdata;
+        Runs *runs = userdata;
+        Target *target = NULL;
 
-        for (size_t i = 0; i < manager->n_lingering; i++)
-                if (manager->lingering[i].run == run) {
-                        Target *target = manager->lingering[i].target;
-
-                        forget_lingering(manager, i);
-                        if (target && !manager->stopping)
-                                target_inspect(target); /* only now is its space free again */
+        for (size_t i = 0; i < runs->n_lingering; i++)
+                if (runs->lingering[i].run == run) {
+                        target = runs->lingering[i].target;
+                        forget_lingering(runs, i);
                         break;
                 }
         run_free(run);
-        runs_dispatch(manager);
+        if (target)
+                runs->events.gone(target, runs->events.userdata);
+        runs_dispatch(runs);
 }
 
-/* ---- starting and aborting ---- */
+/* ---- making and freeing ---- */
 
-/* Writes by others in the seconds before the run: the last regular sample. */
-static double background_mb_per_s(const Target *target)
+int runs_new(Runs **ret, sd_event *event, const DeviceRoots *roots, const RunsEvents *events)
 {
-        Metrics metrics;
+        Runs *runs = calloc(1, sizeof *runs);
 
-        if (target->sample_gap != GAP_NONE)
-                return NAN;
-        metrics_from_delta(&target->sample_delta, &metrics);
-        return metrics.wkb_s / 1000;
-}
-
-static bool space_is_known(const Target *target)
-{
-        const Manager *manager = target->manager;
-
-        for (size_t i = 0; i < manager->n_lingering; i++)
-                if (manager->lingering[i].target == target)
-                        return false;
-        return target->facts_known && !target->inspection && target->facts.error == 0 &&
-               target->facts.total_bytes > 0;
-}
-
-static GuardFacts guard_facts(const Target *target, const Profile *profile)
-{
-        const Manager *manager = target->manager;
-        const char *name = target->config->name;
-        const PastRun *last = past_last_run(manager->past, name);
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-
-        return (GuardFacts){
-                .target = name,
-                .device = target->device ? target->device->name : NULL,
-                .now_real_ns = now_ns,
-                /* A run that wrote nothing has not worn anything. */
-                .last_written_real_ns = last && last->bytes_written > 0 ? last->finished_real_ns : 0,
-                .written_last_day_bytes =
-                        past_written_since(manager->past, name, now_ns - (int64_t) NS_PER_DAY),
-                .test_bytes = profile_bytes(profile),
-                .test_space_bytes = profile_space_bytes(profile),
-                /* Facts from before the last run's files were gone would refuse the next one for their space.
-                 */
-                .space_known = space_is_known(target),
-                .free_bytes = target->facts.free_bytes,
-                .total_bytes = target->facts.total_bytes,
-                .foreign_mb_per_s = background_mb_per_s(target),
-        };
-}
-
-static void answer_blocked(const GuardAnswer *guard, StartAnswer *ret)
-{
-        switch (guard->block) {
-        case GUARD_NONE:
-                break;
-        case GUARD_COOLDOWN:
-                ret->result = START_COOLDOWN;
-                break;
-        case GUARD_OVER_BUDGET:
-                ret->result = START_OVER_BUDGET;
-                break;
-        case GUARD_NO_SPACE:
-                ret->result = START_REFUSED;
-                ret->reason = REASON_NO_SPACE;
-                break;
-        case GUARD_FOREIGN_IO:
-                ret->result = START_REFUSED;
-                ret->reason = REASON_FOREIGN_IO;
-                break;
-        }
-        ret->retry_after_s = guard->retry_after_s;
-        memcpy(ret->detail, guard->detail, sizeof ret->detail);
-}
-
-int runs_start(Target *target, const char *profile_name, RunTrigger trigger, const char *who,
-               StartAnswer *ret)
-{
-        Manager *manager = target->manager;
-        const Config *config = manager->config;
-        const Profile *profile = config_find_profile(config, profile_name ? profile_name : "procedure");
-
-        *ret = (StartAnswer){ .target = target->config->name };
-        if (!profile) {
-                ret->result = START_NO_PROFILE;
-                return 0;
-        }
-        if (target->run) {
-                ret->result = START_BUSY;
-                (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run_record(target->run)->id);
-                (void) snprintf(ret->detail, sizeof ret->detail,
-                                "target %s has run %s queued or running already", target->config->name,
-                                ret->run_id);
-                return 0;
-        }
-        if (manager->stopping) {
-                ret->result = START_REFUSED;
-                ret->reason = REASON_ABORTED;
-                (void) snprintf(ret->detail, sizeof ret->detail, "tierprobed is being stopped");
-                return 0;
-        }
-        const GuardFacts facts = guard_facts(target, profile);
-        GuardAnswer guard;
-
-        if (!guards_allow(&config->guard, &facts, &guard)) {
-                answer_blocked(&guard, ret);
-                if (guard.block == GUARD_NO_SPACE)
-                        target_inspect(target); /* somebody may have made room since */
-                return 0;
-        }
-
-        const RunEvents events = {
-                .userdata = manager, .changed = on_changed, .ended = on_ended, .gone = on_gone
-        };
-        int r = run_new(&target->run, manager->event,
-                        &(RunRequest){ .target = target->config->name,
-                                       .path = target->config->path,
-                                       .profile = profile,
-                                       .limits = &config->limits,
-                                       .guard = &config->guard,
-                                       .trigger = trigger,
-                                       .procfs = manager->roots.procfs,
-                                       .sysfs = manager->roots.sysfs },
-                        &events);
-        if (r < 0)
-                return r;
-        target->run_ready = false;
-        target->run_stall_said = false;
-        ret->result = START_ACCEPTED;
-        (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run_record(target->run)->id);
-        log_info("run %s of %s asked for by %s", ret->run_id, target->config->name, who);
-        manager_changed(manager);
-        /* What the path stands on is looked at anew for every run: a disk may have gone since the last one.
-         */
-        target_inspect(target);
-        if (!target->inspection) {
-                char detail[256];
-
-                (void) snprintf(
-                        detail, sizeof detail,
-                        "No child process could be started to look at %.150s. Free memory, processes or "
-                        "descriptors and run again.",
-                        target->config->path);
-                run_refuse(target->run, REASON_ABORTED, detail);
-        }
+        if (!runs)
+                return -ENOMEM;
+        runs->event = sd_event_ref(event);
+        runs->roots = roots;
+        runs->events = *events;
+        *ret = runs;
         return 0;
 }
 
-static void begin(Target *target)
+Runs *runs_free(Runs *runs)
 {
-        Run *run = target->run;
+        if (!runs)
+                return NULL;
+        for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                slot->run = run_free(slot->run);
+        while (runs->n_lingering > 0) {
+                run_free(runs->lingering[0].run);
+                forget_lingering(runs, 0);
+        }
+        sd_event_unref(runs->event);
+        free(runs);
+        return NULL;
+}
 
-        if (!target->device && target->device_reasons.n > 0) {
-                const Reason *reason = &target->device_reasons.items[0];
+void runs_freep(Runs **runs)
+{
+        runs_free(*runs);
+}
+
+/* ---- from queued to running ---- */
+
+int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits *limits,
+               const GuardRules *guard, RunTrigger trigger, const RunRecord **ret)
+{
+        const RunEvents events = {
+                .userdata = runs, .changed = on_changed, .ended = on_ended, .gone = on_gone
+        };
+        Slot *slot = find_own_slot(runs, target);
+
+        if (!slot)
+                slot = find_own_slot(runs, NULL);
+        if (!slot)
+                return -ENOMEM; /* cannot be: there is one for each target of a configuration */
+        int r = run_new(&slot->run, runs->event,
+                        &(RunRequest){ .target = target->config->name,
+                                       .path = target->config->path,
+                                       .profile = profile,
+                                       .limits = limits,
+                                       .guard = guard,
+                                       .trigger = trigger,
+                                       .procfs = runs->roots->procfs,
+                                       .sysfs = runs->roots->sysfs },
+                        &events);
+        if (r < 0)
+                return r;
+        slot->target = target;
+        slot->ready = slot->stall_said = false;
+        *ret = run_record(slot->run);
+        return 0;
+}
+
+void runs_set_ready(Runs *runs, const Target *target)
+{
+        Slot *slot = find_own_slot(runs, target);
+
+        if (slot)
+                slot->ready = slot->run != NULL;
+}
+
+static void begin(Runs *runs, Slot *slot)
+{
+        Run *run = slot->run;
+        const Target *target = slot->target;
+
+        /* A path that hangs keeps its device, and gets no writers: they would hang as well. */
+        if (target->problems.n > 0 && (!target->device || target_hangs(target))) {
+                const Reason *reason = &target->problems.items[0];
 
                 run_refuse(run, reason->code, reason->detail);
                 return;
         }
-        run_start(run, target->device, background_mb_per_s(target));
-        /* It may have ended already; then its record has been kept. */
-        if (target->run == run) {
-                journal_run_started(run_record(run), run_trigger_to_string(run_record(run)->trigger));
-                past_keep(target->manager->past, run_record(run));
+        run_start(run, target->device, samples_write_mb_per_s(&target->samples));
+        /* It may have ended already; then its record has been handed on. */
+        if (slot->run == run) {
+                journal_run_started(run_record(run));
+                runs->events.started(slot->target, run_record(run), runs->events.userdata);
         }
 }
 
-void runs_dispatch(Manager *manager)
+void runs_dispatch(Runs *runs)
 {
-        if (manager->stopping)
-                return;
-        for (;;) {
-                Target *oldest = NULL;
+        while (!runs->stopping) {
+                Slot *oldest = NULL;
 
-                for (size_t i = 0; i < manager->n_targets; i++) {
-                        Target *target = manager->targets[i];
-
-                        if (!target->run || !target->run_ready ||
-                            run_record(target->run)->state != RUN_QUEUED || disk_is_busy(manager, target) ||
-                            is_not_its_turn(manager, target))
+                for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++) {
+                        if (!slot->run || !slot->ready || run_record(slot->run)->state != RUN_QUEUED ||
+                            disk_is_busy(runs, slot) || is_not_its_turn(runs, slot))
                                 continue;
                         if (!oldest ||
-                            run_record(target->run)->queued_real_ns < run_record(oldest->run)->queued_real_ns)
-                                oldest = target;
+                            run_record(slot->run)->queued_real_ns < run_record(oldest->run)->queued_real_ns)
+                                oldest = slot;
                 }
                 if (!oldest)
                         return;
-                begin(oldest);
+                begin(runs, oldest);
         }
 }
 
-AbortResult runs_abort(Manager *manager, const char *id, const char *who)
+/* ---- ending ---- */
+
+void runs_refuse(Runs *runs, const Target *target, ReasonCode reason, const char *detail)
 {
-        char detail[160];
+        const Slot *slot = find_slot(runs, target);
 
-        for (size_t i = 0; i < manager->n_targets; i++) {
-                Target *target = manager->targets[i];
+        if (slot && slot->run)
+                run_refuse(slot->run, reason, detail);
+}
 
-                if (!target->run || strcmp(run_record(target->run)->id, id) != 0)
+bool runs_abort(Runs *runs, const char *id, const char *detail)
+{
+        for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                if (slot->run && strcmp(run_record(slot->run)->id, id) == 0) {
+                        run_abort(slot->run, detail);
+                        runs->events.changed(runs->events.userdata);
+                        return true;
+                }
+        return false;
+}
+
+void runs_stop(Runs *runs, const char *detail)
+{
+        runs->stopping = true;
+        for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                if (slot->run)
+                        run_abort(slot->run, detail);
+}
+
+bool runs_are_stopping(const Runs *runs)
+{
+        return runs->stopping;
+}
+
+void runs_drop(Runs *runs, const Target *target)
+{
+        Slot *slot = find_own_slot(runs, target);
+
+        if (slot && slot->run)
+                run_cut(slot->run, "its target was taken out of the configuration, or moved to another path");
+        if (slot)
+                *slot = (Slot){ 0 };
+        for (size_t i = 0; i < runs->n_lingering; i++)
+                if (runs->lingering[i].target == target)
+                        runs->lingering[i].target = NULL;
+}
+
+/* ---- looking ---- */
+
+void runs_tick(Runs *runs, const Target *target, const Snapshot *snapshot)
+{
+        const Slot *slot = find_slot(runs, target);
+
+        if (slot && slot->run)
+                run_tick(slot->run, snapshot);
+}
+
+const RunRecord *runs_of(const Runs *runs, const Target *target)
+{
+        const Slot *slot = find_slot(runs, target);
+
+        return slot && slot->run ? run_record(slot->run) : NULL;
+}
+
+size_t runs_count(const Runs *runs)
+{
+        size_t n = 0;
+
+        for (const Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                n += slot->run != NULL;
+        return n;
+}
+
+const RunRecord *runs_at(const Runs *runs, size_t index)
+{
+        for (const Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++) {
+                size_t newer = 0;
+
+                if (!slot->run)
                         continue;
-                (void) snprintf(detail, sizeof detail, "Aborted by %s", who);
-                run_abort(target->run, detail);
-                manager_changed(manager);
-                return ABORT_ACCEPTED;
+                const RunRecord *record = run_record(slot->run);
+                for (const Slot *other = runs->slots; other < runs->slots + N_SLOTS; other++) {
+                        if (!other->run || other == slot)
+                                continue;
+                        int64_t other_ns = run_record(other->run)->queued_real_ns;
+                        newer += other_ns > record->queued_real_ns ||
+                                 (other_ns == record->queued_real_ns && other < slot);
+                }
+                if (newer == index)
+                        return record;
         }
-        return past_has(manager->past, id) ? ABORT_ENDED : ABORT_NO_RUN;
+        return NULL;
 }
 
-void runs_abort_all(Manager *manager, const char *detail)
+const RunRecord *runs_find(const Runs *runs, const char *id)
 {
-        for (size_t i = 0; i < manager->n_targets; i++)
-                if (manager->targets[i]->run)
-                        run_abort(manager->targets[i]->run, detail);
+        for (const Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                if (slot->run && strcmp(run_record(slot->run)->id, id) == 0)
+                        return run_record(slot->run);
+        return NULL;
 }
 
-void runs_drop_target(Target *target)
+bool runs_linger(const Runs *runs, const Target *target)
 {
-        Manager *manager = target->manager;
-
-        if (target->run)
-                run_cut(target->run,
-                        "its target was taken out of the configuration, or moved to another path");
-        for (size_t i = 0; i < manager->n_lingering; i++)
-                if (manager->lingering[i].target == target)
-                        manager->lingering[i].target = NULL;
+        for (size_t i = 0; i < runs->n_lingering; i++)
+                if (runs->lingering[i].target == target)
+                        return true;
+        return false;
 }
 
-void runs_free(Manager *manager)
+RunTally runs_tally(const Runs *runs, const Target *target)
 {
-        for (size_t i = 0; i < manager->n_targets; i++)
-                manager->targets[i]->run = run_free(manager->targets[i]->run);
-        while (manager->n_lingering > 0) {
-                run_free(manager->lingering[0].run);
-                forget_lingering(manager, 0);
-        }
+        const Slot *slot = find_slot(runs, target);
+
+        return slot ? slot->tally : (RunTally){ 0 };
 }

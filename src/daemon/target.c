@@ -1,137 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A target: what its path stands on, and its samples. Looks at the path only through a child. */
 
-#include "manager.h"
+#include "target.h"
+
+#include "journal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
-#include "tierprobe/file.h"
 #include "tierprobe/log.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#define INSPECTION_TIMEOUT_NS (10 * NS_PER_S)
-#define INSPECTION_EVERY_NS (60 * NS_PER_S) /* free space and mounts change under us */
-
-/* ---- making and freeing ---- */
-
-static int open_ring(Target *target)
-{
-        const Config *config = target->manager->config;
-        _cleanup_free_ char *name = path_format("%s.ring", target->config->name);
-        bool damaged = false;
-
-        if (!name)
-                return -ENOMEM;
-        int r = ring_open(&target->ring, target->manager->state_fd, name, config_ring_capacity(config),
-                          &damaged);
-        if (damaged) {
-                target->manager->n_rings_aside++;
-                log_warning("target %s: its samples in %s were damaged and are set aside",
-                            target->config->name, name);
-        }
-        return r;
-}
-
-void target_reopen_ring(Target *target)
-{
-        target->ring = ring_free(target->ring);
-        int r = open_ring(target);
-        if (r < 0 && !target->ring_failed)
-                log_error("target %s: samples cannot be kept: %s", target->config->name, strerror(-r));
-        target->ring_failed = r < 0;
-}
-
-int64_t target_known_since_real_ns(const Target *target)
-{
-        RingRecord oldest;
-
-        if (target->ring && ring_read(target->ring, ring_first_seq(target->ring), &oldest) >= 0 &&
-            oldest.snapshot.real_ns < target->manager->started_real_ns)
-                return oldest.snapshot.real_ns;
-        return target->manager->started_real_ns;
-}
-
-int target_new(Manager *manager, const TargetConfig *config, Target **ret)
-{
-        _cleanup_(target_freep) Target *target = calloc(1, sizeof *target);
-
-        if (!target)
-                return -ENOMEM;
-        target->manager = manager;
-        target->config = config;
-        target->next_run_real_ns = SCHEDULE_NEVER;
-        target->sample_gap = GAP_FIRST;
-        target_reopen_ring(target); /* the disk is tested and judged without history, too */
-        *ret = TAKE_PTR(target);
-        return 0;
-}
-
-static void inspection_done(Target *target)
-{
-        target->inspection_source = sd_event_source_disable_unref(target->inspection_source);
-        target->inspection_timer = sd_event_source_disable_unref(target->inspection_timer);
-        target->inspection = path_inspection_free(target->inspection);
-}
-
-Target *target_free(Target *target)
-{
-        if (!target)
-                return NULL;
-        inspection_done(target);
-        target->schedule_timer = sd_event_source_disable_unref(target->schedule_timer);
-        sampler_free(target->sampler);
-        ring_free(target->ring);
-        device_free(target->device);
-        free(target->home);
-        free(target);
-        return NULL;
-}
-
-void target_freep(Target **target)
-{
-        target_free(*target);
-}
+#define LOOK_TIMEOUT_NS (10 * NS_PER_S)
+#define LOOK_EVERY_NS (60 * NS_PER_S) /* free space and mounts change under us */
 
 /* ---- the device under the path ---- */
 
-static void describe_path_error(const Target *target, const PathFacts *facts, Reasons *reasons)
+/* Since when the path has not answered, as text: a look that began so long ago is still at work. */
+static const char *waiting_since(const Target *target, char buf[RFC3339_SIZE])
 {
-        char detail[PATH_ERROR_SIZE];
+        uint64_t began_ns = look_began_ns(target->look), now_ns = clock_ns(CLOCK_MONOTONIC);
+        int64_t ago_ns = began_ns && now_ns > began_ns ? (int64_t) (now_ns - began_ns) : 0;
 
-        path_error_describe(detail, sizeof detail, target->config->path, facts->error, &facts->denial);
-        reasons_add(reasons, path_error_find(facts->error).code, "%s", detail);
+        return rfc3339_format(buf, (int64_t) clock_ns(CLOCK_REALTIME) - ago_ns);
 }
 
-/* A change that the journal should tell; the sampler starts anew on another row. */
+static void describe_path_error(Target *target, const PathFacts *facts)
+{
+        const char *path = target->config->path;
+        char detail[PATH_ERROR_SIZE], since[RFC3339_SIZE];
+
+        if (facts->error == ETIMEDOUT)
+                (void) snprintf(
+                        detail, sizeof detail,
+                        "%.250s has not answered since %s: its file system hangs. Look for timeouts in "
+                        "the kernel log.",
+                        path, waiting_since(target, since));
+        else
+                path_error_describe(detail, sizeof detail, path, facts->error, &facts->denial);
+        reasons_add(&target->problems, path_error_find(facts->error).code, "%s", detail);
+}
+
+static void say_device(const Target *target)
+{
+        const Device *found = target->device;
+        char text[320];
+
+        if (target_row(target))
+                (void) snprintf(text, sizeof text, "is on %s (%s)%s%s", found->name,
+                                found->filesystem ? found->filesystem : "?", found->detail ? "; " : "",
+                                found->detail ? found->detail : "");
+        else
+                (void) snprintf(text, sizeof text, "%.300s",
+                                target->problems.n > 0 ? target->problems.items[0].detail
+                                                       : "has no block device");
+        journal_target_changed(target->config->name, target->config->path, found ? found->name : "", text);
+}
+
+/* Follows a change that the journal should tell; the sampler starts anew on another row. */
 static void take_device(Target *target, Device *found)
 {
-        Manager *manager = target->manager;
         _cleanup_(device_freep) Device *before = target->device;
-        const char *names[64];
 
         target->device = found;
         if (found && before && device_same_rows(found, before) && found->status == before->status)
                 return;
-        target->sampler = sampler_free(target->sampler);
-        if (found && found->status == DEVICE_OK) {
-                int r = sampler_new(&target->sampler, manager->roots.procfs, manager->roots.sysfs, names,
-                                    device_row_names(found, names, ELEMENTSOF(names)));
-                if (r < 0)
-                        log_error("target %s: cannot sample %s: %s", target->config->name, found->name,
-                                  strerror(-r));
-                char text[320];
-                (void) snprintf(text, sizeof text, "is on %s (%s)%s%s", found->name,
-                                found->filesystem ? found->filesystem : "?", found->detail ? "; " : "",
-                                found->detail ? found->detail : "");
-                journal_target_changed(target, text);
-        } else if (found || before)
-                journal_target_changed(target, target->device_reasons.n
-                                                       ? target->device_reasons.items[0].detail
-                                                       : "has no block device");
-        manager_changed(manager);
+        int r = samples_follow(&target->samples, target->roots, target_row(target));
+        if (r < 0)
+                log_error("target %s: cannot sample %s: %s", target->config->name, found->name, strerror(-r));
+        if (found || before)
+                say_device(target);
 }
 
 /* ---- is it the right disk? ---- */
@@ -165,7 +105,7 @@ static bool is_at_home(Target *target, const Device *found)
         if (target->home && is_above(found->mount_point, target->home)) {
                 bool ok = found->status == DEVICE_OK;
 
-                reasons_add(&target->device_reasons, REASON_NOT_MOUNTED,
+                reasons_add(&target->problems, REASON_NOT_MOUNTED,
                             "%s is not mounted: %s fell back to %s%s%s. Mount it%s%s%s.", target->home,
                             target->config->path, found->mount_point, ok ? " on " : "", ok ? found->name : "",
                             ok ? ", or, if the move is meant, set device = " : "", ok ? found->name : "",
@@ -182,13 +122,12 @@ static bool is_at_home(Target *target, const Device *found)
 static bool is_named_device(Target *target, const PathFacts *facts, const Device *named)
 {
         _cleanup_(device_freep) Device *found = NULL;
-        Manager *manager = target->manager;
 
         if (named->status != DEVICE_OK ||
-            device_resolve(&manager->roots, facts->resolved, facts->dev, NULL, &found) < 0 ||
+            device_resolve(target->roots, facts->resolved, facts->dev, NULL, &found) < 0 ||
             found->status != DEVICE_OK || device_shares_disk(found, named))
                 return true;
-        reasons_add(&target->device_reasons, REASON_WRONG_DEVICE,
+        reasons_add(&target->problems, REASON_WRONG_DEVICE,
                     "%s is on %s, not on %s as device = says. Mount the right disk or correct the setting.",
                     target->config->path, found->name, named->name);
         return false;
@@ -203,154 +142,134 @@ static bool is_right_device(Target *target, const PathFacts *facts, const Device
 
 static Device *find_device(Target *target, const PathFacts *facts)
 {
-        Manager *manager = target->manager;
-        Reasons *reasons = &target->device_reasons;
         Device *found = NULL;
 
         if (facts->error != 0) {
-                describe_path_error(target, facts, reasons);
+                describe_path_error(target, facts);
                 return NULL;
         }
-        int r = device_resolve(&manager->roots, facts->resolved, facts->dev, target->config->device, &found);
+        int r = device_resolve(target->roots, facts->resolved, facts->dev, target->config->device, &found);
         if (r < 0) {
-                reasons_add(reasons, REASON_NO_BLOCK_DEVICE, "The mount table cannot be read: %s. Run again.",
-                            strerror(-r));
+                reasons_add(&target->problems, REASON_NO_BLOCK_DEVICE,
+                            "The mount table cannot be read: %s. Run again.", strerror(-r));
                 return NULL;
         }
         if (!is_right_device(target, facts, found))
                 return device_free(found);
         if (found->status == DEVICE_OK)
                 return found;
-        reasons_add(reasons,
+        reasons_add(&target->problems,
                     found->status == DEVICE_NOT_MOUNTED ? REASON_NOT_MOUNTED : REASON_NO_BLOCK_DEVICE,
                     "%s: %s. Test a directory on a local disk.", target->config->path,
                     found->detail ? found->detail : "no block device");
         return found;
 }
 
-void target_take_facts(Target *target, const PathFacts *facts)
+const Device *target_row(const Target *target)
 {
-        target->facts = *facts;
-        target->facts_known = true;
-        target->inspected_ns = clock_ns(CLOCK_MONOTONIC);
-        target->device_reasons.n = 0;
-        /* A path that does not answer now keeps the device it had: that is the one that hangs. */
-        if (facts->error == ETIMEDOUT)
-                describe_path_error(target, facts, &target->device_reasons);
-        else
-                take_device(target, find_device(target, facts));
+        return target->device && target->device->status == DEVICE_OK ? target->device : NULL;
 }
 
-static void inspection_answered(Target *target, const PathFacts *facts)
+/* ---- looks ---- */
+
+bool target_is_waiting(const Target *target)
 {
-        inspection_done(target);
-        if (!target->ring)
-                target_reopen_ring(target); /* the state directory may be well again */
-        target_take_facts(target, facts);
-        if (target->inspect_again) {
-                target_inspect(target);
-                if (target->inspection)
-                        return; /* a run that waits begins with the newer facts */
-        }
-        target->run_ready = target->run != NULL;
-        runs_dispatch(target->manager);
+        return look_is_waiting(target->look);
 }
 
-static int on_inspection(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+bool target_is_unseen(const Target *target)
+{
+        return target->facts.error == EAGAIN;
+}
+
+bool target_hangs(const Target *target)
+{
+        return target->facts.error == ETIMEDOUT && look_is_waiting(target->look);
+}
+
+static void on_seen(Look *look, const PathFacts *facts, void *userdata)
 {
         Target *target = userdata;
-        PathFacts facts;
 
-        (void) source;
-        (void) fd;
-        (void) revents;
-        int r = path_inspection_collect(target->inspection, &facts);
-        if (r == -EAGAIN)
-                return 0;
-        if (r < 0)
-                facts = (PathFacts){ .error = -r };
-        inspection_answered(target, &facts);
-        return 0;
-}
-
-static int on_inspection_timeout(sd_event_source *source, uint64_t usec, void *userdata)
-{
-        (void) source;
-        (void) usec;
-        inspection_answered(userdata, &(PathFacts){ .error = ETIMEDOUT });
-        return 0;
-}
-
-void target_inspect(Target *target)
-{
-        sd_event *event = target->manager->event;
-
-        if (target->inspection) {
-                target->inspect_again = true;
-                return;
-        }
-        target->inspect_again = false;
-        int r = path_inspection_new(target->config->path, &target->inspection);
-        if (r >= 0)
-                r = sd_event_add_io(event, &target->inspection_source,
-                                    path_inspection_get_fd(target->inspection), EPOLLIN, on_inspection,
-                                    target);
-        if (r >= 0)
-                r = sd_event_add_time_relative(event, &target->inspection_timer, CLOCK_MONOTONIC,
-                                               INSPECTION_TIMEOUT_NS / NS_PER_US, 0, on_inspection_timeout,
-                                               target);
-        if (r < 0) {
-                if (!target->inspect_failed)
-                        log_error("target %s: cannot look at its path: %s", target->config->name,
-                                  strerror(-r));
-                inspection_done(target);
-                target->inspected_ns = clock_ns(CLOCK_MONOTONIC); /* not again with every sample */
-        }
-        target->inspect_failed = r < 0;
-}
-
-/* ---- samples ---- */
-
-static void keep_sample(Target *target, uint64_t previous_seq)
-{
-        int r = -EBADF;
-
-        if (target->ring)
-                r = ring_append(target->ring, &target->sample);
+        (void) look;
+        target->facts = *facts;
+        target->inspected_ns = clock_ns(CLOCK_MONOTONIC);
+        target->problems.n = 0;
+        /* A path that does not answer now keeps the device it had: that is the one that hangs. */
+        if (facts->error == ETIMEDOUT)
+                describe_path_error(target, facts);
         else
-                target->sample.seq = previous_seq + 1; /* it is a sample all the same */
-        if (r < 0 && !target->ring_failed)
-                log_error("target %s: samples cannot be kept: %s", target->config->name, strerror(-r));
-        if (r >= 0 && target->ring_failed)
-                log_info("target %s: samples are kept again", target->config->name);
-        target->ring_failed = r < 0;
+                take_device(target, find_device(target, facts));
+        target->events.inspected(target, target->events.userdata);
 }
 
-void target_tick(Target *target)
+/* Nothing is known yet: a reader must not take that for a target that is well. */
+static void say_unseen(Target *target)
 {
-        if (!target->inspection && clock_ns(CLOCK_MONOTONIC) - target->inspected_ns >= INSPECTION_EVERY_NS)
-                target_inspect(target);
-        if (!target->sampler)
-                return;
+        char since[RFC3339_SIZE];
 
-        RingRecord previous = target->sample;
-        RingRecord *sample = &target->sample;
-        bool first = previous.seq == 0 || strcmp(previous.device, target->device->name) != 0;
+        reasons_add(
+                &target->problems, REASON_STALLED,
+                "%s is being looked at and has not answered since %s. Look for timeouts in the kernel log "
+                "if that lasts.",
+                target->config->path, waiting_since(target, since));
+}
 
-        *sample = (RingRecord){ 0 };
-        sampler_read(target->sampler, &sample->snapshot);
-        if (target->run)
-                run_tick(target->run, &sample->snapshot);
-        (void) snprintf(sample->device, sizeof sample->device, "%.31s", target->device->name);
-        const RunRecord *record = target->run ? run_record(target->run) : NULL;
-        if (record && record->state == RUN_RUNNING)
-                (void) snprintf(sample->run_id, sizeof sample->run_id, "%s", record->id);
-        /* What happened before this start, or on another device, is nobody's interval. */
-        if (first && sample->snapshot.gap == GAP_NONE)
-                sample->snapshot.gap = GAP_FIRST;
-        target->sample_gap =
-                delta_compute(first ? NULL : &previous.snapshot, &sample->snapshot, &target->sample_delta);
-        if (target->sample_gap != GAP_NONE && target->sample_gap != GAP_FIRST)
-                target->gaps[target->sample_gap]++;
-        keep_sample(target, previous.seq);
+int target_inspect(Target *target)
+{
+        int r = look_ask(target->look);
+
+        if (r < 0 && !target->inspect_failed)
+                log_error("target %s: cannot look at its path: %s", target->config->name, strerror(-r));
+        if (r < 0)
+                target->inspected_ns = clock_ns(CLOCK_MONOTONIC); /* not again with every sample */
+        target->inspect_failed = r < 0;
+        if (r >= 0 && target_is_unseen(target) && target->problems.n == 0)
+                say_unseen(target);
+        return r;
+}
+
+void target_inspect_if_old(Target *target)
+{
+        if (!look_is_waiting(target->look) &&
+            clock_ns(CLOCK_MONOTONIC) - target->inspected_ns >= LOOK_EVERY_NS)
+                (void) target_inspect(target);
+}
+
+/* ---- making and freeing ---- */
+
+int target_new(Target **ret, const TargetConfig *config, const DeviceRoots *roots, Looks *looks, int state_fd,
+               uint64_t ring_capacity, const TargetEvents *events)
+{
+        _cleanup_(target_freep) Target *target = calloc(1, sizeof *target);
+
+        if (!target)
+                return -ENOMEM;
+        target->config = config;
+        target->roots = roots;
+        target->events = *events;
+        target->facts.error = EAGAIN;
+        samples_init(&target->samples, config->name, state_fd, ring_capacity);
+        int r = look_new(&target->look, looks, config->path, LOOK_TIMEOUT_NS, on_seen, target);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(target);
+        return 0;
+}
+
+Target *target_free(Target *target)
+{
+        if (!target)
+                return NULL;
+        look_free(target->look);
+        samples_done(&target->samples);
+        device_free(target->device);
+        free(target->home);
+        free(target);
+        return NULL;
+}
+
+void target_freep(Target **target)
+{
+        target_free(*target);
 }

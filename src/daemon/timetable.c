@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs that start by themselves: each target's next time, and its timer. */
+/* Runs that start by themselves: each target's next time, and its timer. Touches the event loop alone. */
 
-#include "manager.h"
+#include "timetable.h"
 
 #include "tierprobe/clock.h"
+#include "tierprobe/config.h"
 #include "tierprobe/log.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Slewing and leap seconds stay below; whoever sets a clock means more. */
@@ -13,6 +16,27 @@
 
 /* A run that a guard has refused is tried again after so long, if the guard does not know better. */
 #define RETRY_NS (600 * NS_PER_S)
+
+typedef struct Entry {
+        Timetable *timetable;
+        Target *target; /* NULL: free */
+        char name[NAME_SIZE];
+        int64_t last_real_ns, next_real_ns;
+        sd_event_source *timer;
+} Entry;
+
+struct Timetable {
+        sd_event *event;
+        TimetableEvents events;
+        ScheduleRules rules;
+        int64_t clock_offset_ns; /* REALTIME less BOOTTIME when the plans were made */
+        Entry entries[CONFIG_MAX_TARGETS];
+};
+
+static int64_t clock_offset_ns(void)
+{
+        return (int64_t) clock_ns(CLOCK_REALTIME) - (int64_t) clock_ns(CLOCK_BOOTTIME);
+}
 
 /* A wall-clock time as a timer that a clock step cannot fire or hold back: BOOTTIME counts on in a suspend.
  */
@@ -23,71 +47,145 @@ static uint64_t to_boot_ns(int64_t real_ns, int64_t now_real_ns)
         return real_ns <= now_real_ns ? now_boot_ns : now_boot_ns + (uint64_t) (real_ns - now_real_ns);
 }
 
+/* ---- entries ---- */
+
+/* The index of TARGET's entry, or of a free one for NULL; CONFIG_MAX_TARGETS when there is none. */
+static size_t find_entry(const Timetable *timetable, const Target *target)
+{
+        size_t i = 0;
+
+        while (i < CONFIG_MAX_TARGETS && timetable->entries[i].target != target)
+                i++;
+        return i;
+}
+
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata);
 
-static void plan_at(Target *target, int64_t at_real_ns, int64_t now_real_ns)
+static void set_time(Entry *entry, int64_t at_real_ns, int64_t now_real_ns)
 {
-        target->next_run_real_ns = at_real_ns;
-        target->schedule_timer = sd_event_source_disable_unref(target->schedule_timer);
+        entry->next_real_ns = at_real_ns;
+        entry->timer = sd_event_source_disable_unref(entry->timer);
         if (at_real_ns == SCHEDULE_NEVER)
                 return;
-        int r = sd_event_add_time(target->manager->event, &target->schedule_timer, CLOCK_BOOTTIME,
-                                  to_boot_ns(at_real_ns, now_real_ns) / NS_PER_US, 50 * 1000, on_due, target);
+        int r = sd_event_add_time(entry->timetable->event, &entry->timer, CLOCK_BOOTTIME,
+                                  to_boot_ns(at_real_ns, now_real_ns) / NS_PER_US, 50 * 1000, on_due, entry);
         if (r < 0)
-                log_error("target %s: no timer for its schedule: %s", target->config->name, strerror(-r));
+                log_error("target %s: no timer for its schedule: %s", entry->name, strerror(-r));
+}
+
+static void plan(Entry *entry)
+{
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        uint64_t seed = schedule_seed(entry->name, (uint64_t) entry->last_real_ns);
+
+        set_time(entry, schedule_next(&entry->timetable->rules, entry->last_real_ns, now_ns, seed), now_ns);
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        Target *target = userdata;
-        StartAnswer answer = { .result = START_REFUSED };
+        Entry *entry = userdata;
+        Timetable *timetable = entry->timetable;
 
         (void) source;
         (void) usec;
         /* A step of the clock may have carried the timer past the window's end. */
-        if (!schedule_may_start(&target->manager->config->schedule, (int64_t) clock_ns(CLOCK_REALTIME))) {
-                timetable_plan(target);
-                return 0;
-        }
-        int r = runs_start(target, NULL, TRIGGER_SCHEDULE, "schedule", &answer);
-        if (r < 0)
-                log_error("target %s: the scheduled run could not start: %s", target->config->name,
-                          strerror(-r));
-        else if (answer.result != START_ACCEPTED)
-                journal_run_refused(target, &answer);
-        /* The end of a run plans the next one; without one, it is tried again. */
-        if (r < 0 || answer.result != START_ACCEPTED) {
-                int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-                uint64_t wait_ns = answer.retry_after_s > 0 ? answer.retry_after_s * NS_PER_S : RETRY_NS;
-
-                plan_at(target, now_ns + (int64_t) wait_ns, now_ns);
-        }
+        if (schedule_may_start(&timetable->rules, (int64_t) clock_ns(CLOCK_REALTIME)))
+                timetable->events.due(entry->target, timetable->events.userdata);
+        else
+                plan(entry);
         return 0;
 }
 
-void timetable_plan(Target *target)
-{
-        Manager *manager = target->manager;
-        const PastRun *last = past_last_run(manager->past, target->config->name);
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
-         * installation. Not one after this start, or a daemon restarted every day would never test. */
-        int64_t last_ns = last ? past_run_begin_real_ns(last) : target_known_since_real_ns(target);
-        uint64_t seed = schedule_seed(target->config->name, (uint64_t) last_ns);
+/* ---- the outside ---- */
 
-        plan_at(target, schedule_next(&manager->config->schedule, last_ns, now_ns, seed), now_ns);
+int timetable_new(Timetable **ret, sd_event *event, const TimetableEvents *events)
+{
+        Timetable *timetable = calloc(1, sizeof *timetable);
+
+        if (!timetable)
+                return -ENOMEM;
+        timetable->event = sd_event_ref(event);
+        timetable->events = *events;
+        timetable->clock_offset_ns = clock_offset_ns();
+        *ret = timetable;
+        return 0;
 }
 
-void timetable_follow_clock(Manager *manager)
+Timetable *timetable_free(Timetable *timetable)
 {
-        int64_t offset_ns = (int64_t) clock_ns(CLOCK_REALTIME) - (int64_t) clock_ns(CLOCK_BOOTTIME);
-        int64_t step_ns = offset_ns - manager->clock_offset_ns;
+        if (!timetable)
+                return NULL;
+        for (size_t i = 0; i < CONFIG_MAX_TARGETS; i++)
+                sd_event_source_disable_unref(timetable->entries[i].timer);
+        sd_event_unref(timetable->event);
+        free(timetable);
+        return NULL;
+}
+
+void timetable_freep(Timetable **timetable)
+{
+        timetable_free(*timetable);
+}
+
+void timetable_set_rules(Timetable *timetable, const ScheduleRules *rules)
+{
+        timetable->rules = *rules;
+}
+
+void timetable_plan(Timetable *timetable, Target *target, const char *name, int64_t last_real_ns)
+{
+        size_t i = find_entry(timetable, target);
+
+        if (i == CONFIG_MAX_TARGETS)
+                i = find_entry(timetable, NULL);
+        if (i == CONFIG_MAX_TARGETS)
+                return; /* cannot be: there is one for each target of a configuration */
+        Entry *entry = &timetable->entries[i];
+        entry->timetable = timetable;
+        entry->target = target;
+        memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);
+        entry->last_real_ns = last_real_ns;
+        plan(entry);
+}
+
+void timetable_retry(Timetable *timetable, Target *target, uint64_t wait_ns)
+{
+        size_t i = find_entry(timetable, target);
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+
+        if (i < CONFIG_MAX_TARGETS)
+                set_time(&timetable->entries[i], now_ns + (int64_t) (wait_ns > 0 ? wait_ns : RETRY_NS),
+                         now_ns);
+}
+
+void timetable_drop(Timetable *timetable, const Target *target)
+{
+        size_t i = find_entry(timetable, target);
+
+        if (i == CONFIG_MAX_TARGETS)
+                return;
+        sd_event_source_disable_unref(timetable->entries[i].timer);
+        timetable->entries[i] = (Entry){ 0 };
+}
+
+int64_t timetable_next_real_ns(const Timetable *timetable, const Target *target)
+{
+        size_t i = find_entry(timetable, target);
+
+        return i < CONFIG_MAX_TARGETS ? timetable->entries[i].next_real_ns : SCHEDULE_NEVER;
+}
+
+bool timetable_follow_clock(Timetable *timetable)
+{
+        int64_t offset_ns = clock_offset_ns();
+        int64_t step_ns = offset_ns - timetable->clock_offset_ns;
 
         if (step_ns > -CLOCK_STEP_NS && step_ns < CLOCK_STEP_NS)
-                return;
-        manager->clock_offset_ns = offset_ns;
+                return false;
+        timetable->clock_offset_ns = offset_ns;
         log_info("the clock was set by %.0f s: runs are planned anew", (double) step_ns / 1e9);
-        for (size_t i = 0; i < manager->n_targets; i++)
-                timetable_plan(manager->targets[i]);
-        manager_changed(manager);
+        for (size_t i = 0; i < CONFIG_MAX_TARGETS; i++)
+                if (timetable->entries[i].target)
+                        plan(&timetable->entries[i]);
+        return true;
 }

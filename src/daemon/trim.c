@@ -2,7 +2,7 @@
 /* Memory that only the start needed: given back, so that an idle daemon is small. Touches this process alone.
  */
 
-#include "manager.h"
+#include "trim.h"
 
 #include <link.h>
 #include <malloc.h>

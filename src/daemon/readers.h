@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon as its readers see it: fills in the views of tierprobe/views.h. Changes nothing. */
+#pragma once
+
+#include "parts.h"
+
+#include "tierprobe/views.h"
+
+/* Of TARGET's last run. */
+Verdict readers_verdict(const Parts *parts, const Target *target);
+bool readers_is_stale(const Parts *parts, const Target *target, int64_t now_real_ns);
+
+void readers_view_target(const Parts *parts, const Target *target, TargetView *ret);
+
+/* All but the times of the start and the pid, which are the process's. */
+void readers_view_service(const Parts *parts, ServiceView *ret);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SIGHUP: reads a new configuration and looks at its paths, without holding up the loop. What it finds goes
+ * up by callbacks. */
+#pragma once
+
+#include <stdbool.h>
+
+#include <systemd/sd-event.h>
+
+#include "looks.h"
+
+#include "tierprobe/config.h"
+
+typedef struct Reload Reload;
+
+typedef struct ReloadEvents {
+        void *userdata;
+        void (*loaded)(Config *config, void *userdata);     /* it is good; the receiver's */
+        void (*refused)(const char *error, void *userdata); /* one line for each fault */
+} ReloadEvents;
+
+/* LOOKS, OPTIONS and IN_FORCE, which points to wherever the configuration in force stands, are borrowed. */
+int reload_new(Reload **ret, sd_event *event, Looks *looks, const ConfigOptions *options,
+               Config *const *in_force, const ReloadEvents *events);
+Reload *reload_free(Reload *reload);
+void reload_freep(Reload **reload);
+
+/* Reads it; one of the callbacks follows. While one is being read, another reading follows that. */
+void reload_ask(Reload *reload);
+
+/* What changing [http] takes: whether A and B differ where only a restart helps. */
+bool reload_needs_restart(const Config *a, const Config *b);
