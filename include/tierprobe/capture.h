@@ -19,7 +19,6 @@
 #define CAPTURE_NAME_SIZE 256    /* sysstat's MAX_NAME_LEN */
 #define CAPTURE_MAX_DEVICES 4096 /* rows of further ones are counted and noted, not judged */
 #define CAPTURE_MAX_LINE 8192    /* sysstat's longest row has some 700 bytes; longer lines are noise */
-#define CAPTURE_MAX_REPORT (UINT32_C(4) << 20) /* bytes of one report in JSON */
 
 typedef struct CaptureJudge CaptureJudge;
 
@@ -29,6 +28,8 @@ typedef struct CaptureDevice {
         Judgement judgement; /* criteria, samples, verdict, reasons */
         double written_kb;   /* sum of wkB/s over its rows: who was written most */
         uint64_t rows;       /* in the capture, before the window */
+        bool unreadable;     /* none of its rows can be read */
+        bool idle;           /* it was written, but so little beside another that nobody tested it */
 } CaptureDevice;
 
 /* DEVICE names the one that decides ("sdb"; "/dev/sdb" will do as well), NULL: the one written most.

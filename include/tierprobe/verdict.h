@@ -53,6 +53,9 @@ typedef enum ReasonCode {
         REASON_COLUMN_MISSING,
         REASON_HEADER_MISSING,
         REASON_NO_ROWS,
+        REASON_UNREADABLE_ROWS,
+        REASON_NOT_A_CAPTURE,
+        REASON_IDLE,
         _REASON_MAX,
 } ReasonCode;
 
@@ -223,6 +226,7 @@ void judge_run(const Limits *limits, const RunFacts *facts, Judgement *ret);
 /* What the rows of one device in a capture of iostat say of its window (which rows those are: capture.h). */
 typedef struct RowFacts {
         const char *device_name;
+        bool unread[N_CRITERIA];     /* its column is in no row: the figure is NAN; at most one */
         unsigned rows;               /* in the window */
         Metrics means;               /* over it, w_await weighted by w/s; NAN unknown */
         double rounding[N_CRITERIA]; /* half the last printed digit of its column */

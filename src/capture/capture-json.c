@@ -1,253 +1,314 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads iostat's JSON. A day of it is larger than memory should be, and an endless run that was killed never
- * closes its brackets: so the document is followed by counting brackets, and only the elements of
- * "statistics" go to the parser, one by one. Knows base and jansson. */
+/* Reads iostat's JSON. A day of it is larger than memory should be, an endless run that was killed never
+ * closes its brackets, some versions lose a comma or a bracket, and what people paste has other text around
+ * it. So the document is not parsed: what is read are the innermost objects, one by one, and of them those
+ * with a "disk_device". Knows base and jansson. */
 
 #include "capture-json.h"
 
 #include "tierprobe/cleanup.h"
-
-#include "capture-text.h"
+#include "tierprobe/text.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-void report_init(ReportReader *reader, Rows *rows)
+void json_reader_init(JsonReader *reader, Rows *rows)
 {
-        *reader = (ReportReader){ .rows = rows };
+        *reader = (JsonReader){ .rows = rows };
 }
 
-void report_done(ReportReader *reader)
-{
-        free(reader->report);
-}
+/* ---- one row ---- */
 
-/* ---- one report ---- */
+#define NAME_KEY "\"disk_device\""
 
 /* JSON is always printed with two decimals. */
 #define JSON_ROUNDING 0.005
 
-static int64_t scale_number(const json_t *value, double factor)
+static int64_t scale_number(double value, double factor)
 {
-        double scaled = json_number_value(value) * factor;
+        double scaled = value * factor;
 
         if (!(fabs(scaled) < 9e18))
                 return INT64_MAX;
         return llround(scaled);
 }
 
-/* The throughput under whichever of its names ("wkB/s", "wMB/s", ...); NULL when there is none. */
-static const json_t *find_throughput(json_t *disk, double *ret_kb)
+/* The name of the device, of a row that need not be whole; NULL when it cannot be told. */
+static const char *find_name(const char *object, size_t size, size_t *ret_size)
 {
-        const char *key = NULL;
-        json_t *value = NULL;
+        const char *key = memmem(object, size, NAME_KEY, strlen(NAME_KEY)), *end = object + size;
+        const char *p = key ? key + strlen(NAME_KEY) : end;
 
-        json_object_foreach(disk, key, value)
-        {
-                double kb = key[0] == 'w' ? text_unit_kb(key + 1, strlen(key + 1)) : 0;
-                if (kb > 0) {
-                        *ret_kb = kb;
-                        return value;
-                }
-        }
-        return NULL;
+        while (p < end && (*p == ' ' || *p == ':' || *p == '\t'))
+                p++;
+        if (p == end || *p != '"')
+                return NULL;
+        const char *name = ++p;
+        while (p < end && *p != '"' && *p != '\\' && !text_is_control(*p))
+                p++;
+        while (name < p && *name == ' ')
+                name++;
+        *ret_size = (size_t) (p - name);
+        return p < end && *p == '"' && *ret_size > 0 && *ret_size < CAPTURE_NAME_SIZE ? name : NULL;
 }
 
-static int take_disk(Rows *rows, json_t *disk)
+/* The object at hand is a row that cannot be read. */
+static int take_damaged(JsonReader *reader, Damage damage)
 {
-        const char *name = json_string_value(json_object_get(disk, "disk_device"));
-        const json_t *w_await = json_object_get(disk, "w_await"), *w_s = json_object_get(disk, "w/s");
-        bool group = name && name[0] == ' ';
-        double kb = 0;
+        size_t size = 0;
+        const char *name = find_name(reader->object, reader->size, &size);
 
+        reader->n_damaged++;
         if (!name)
-                return 0;
-        while (*name == ' ')
-                name++;
-        /* A name goes to terminals and logs: with control characters it is none. */
-        for (const char *p = name; *p; p++)
-                if ((unsigned char) *p < ' ' || *p == '\177')
-                        return 0;
-        if (!*name || strlen(name) >= CAPTURE_NAME_SIZE)
-                return 0;
-        int device = rows_device(rows, name, strlen(name), group);
+                return rows_mark_lost(reader->rows);
+        int device = rows_device(reader->rows, name, size, false);
         if (device == -ENOSPC)
                 return 0;
-        if (device < 0)
-                return device;
-        const json_t *wkb = find_throughput(disk, &kb);
-        if (!wkb || !w_await) {
-                rows_add_incomplete(rows, (uint32_t) device);
-                return 0;
-        }
-        if (!json_is_number(wkb) || !json_is_number(w_await) || (w_s && !json_is_number(w_s)))
-                return rows_add_damaged(rows, (uint32_t) device);
-        RowFigures figures = { .wkb = scale_number(wkb, kb * SCALE_WKB),
-                               .w_s = w_s ? scale_number(w_s, SCALE_WKB) : 0,
-                               .w_await = scale_number(w_await, SCALE_AWAIT),
-                               .wkb_rounding = JSON_ROUNDING * kb,
-                               .w_await_rounding = JSON_ROUNDING };
-        return rows_add(rows, (uint32_t) device, &figures);
+        return device < 0 ? device : rows_add_damaged(reader->rows, (uint32_t) device, damage);
 }
 
-static int take_report(ReportReader *reader)
+/* The figures of a row; false when one of them is no number. A null is as if it were not there. */
+static bool read_figures(const json_t *disk, Figures *ret)
+{
+        Figures f = { .if_sectors = 1 };
+        const Column *column = NULL;
+
+        for (size_t i = 0; (column = column_at(i)); i++) {
+                if (column->role == COLUMN_OTHER || column->role == COLUMN_RKB ||
+                    column->role == COLUMN_AVGRQ)
+                        continue;
+                const json_t *value = json_object_get(disk, column->name + (column->name[0] == '%'));
+                if (!value || json_is_null(value))
+                        continue;
+                if (!json_is_number(value))
+                        return false;
+                int64_t scale = column->role == COLUMN_W_AWAIT ? SCALE_AWAIT : SCALE_WKB;
+                if (column->role == COLUMN_WKB)
+                        f.if_sectors = column->kb > 1 ? 2048 : column->kb < 1 ? 1 : 2;
+                figures_set(&f, column->role,
+                            scale_number(json_number_value(value), column->kb * (double) scale),
+                            JSON_ROUNDING * column->kb);
+        }
+        /* Keys of the versions before and after those that print sectors. */
+        f.surely_kb = json_object_get(disk, "svctm") || json_object_get(disk, "f/s");
+        /* Of a device that wrote nothing, the other figure is known. */
+        bool idle = !figures_have(&f, COLUMN_W_S) || f.value[COLUMN_W_S] == 0;
+        if (idle && figures_have(&f, COLUMN_WKB) && f.value[COLUMN_WKB] == 0 &&
+            !figures_have(&f, COLUMN_W_AWAIT))
+                figures_set(&f, COLUMN_W_AWAIT, 0, JSON_ROUNDING);
+        *ret = f;
+        return true;
+}
+
+static int take_row(JsonReader *reader)
 {
         json_error_t error;
-        size_t i = 0;
-        json_t *disk = NULL;
+        Figures figures;
 
-        reader->rows->report++;
-        reader->n_reports++;
-        json_auto_t *report = json_loadb(reader->report, reader->size, JSON_DECODE_INT_AS_REAL, &error);
-        if (!report) {
-                if (json_error_code(&error) == json_error_out_of_memory)
-                        return -ENOMEM;
-                reader->n_damaged++;
+        json_auto_t *disk = json_loadb(reader->object, reader->size,
+                                       JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
+        if (!disk && json_error_code(&error) == json_error_out_of_memory)
+                return -ENOMEM;
+        const char *name = json_string_value(json_object_get(disk, "disk_device"));
+        bool group = name && name[0] == ' ';
+        while (name && *name == ' ')
+                name++;
+        /* A name goes to terminals and logs: with control characters it is none. */
+        for (const char *p = name; p && *p; p++)
+                if (text_is_control(*p))
+                        name = NULL;
+        if (!name || !*name || strlen(name) >= CAPTURE_NAME_SIZE || !read_figures(disk, &figures))
+                return take_damaged(reader, DAMAGE_CUT);
+        int device = rows_device(reader->rows, name, strlen(name), group);
+        if (device == -ENOSPC)
                 return 0;
-        }
-        json_array_foreach(json_object_get(report, "disk"), i, disk)
-        {
-                int r = take_disk(reader->rows, disk);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return device < 0 ? device : rows_add(reader->rows, (uint32_t) device, &figures);
+}
+
+/* An object has ended, or another brace came before its end. */
+static int take_object(JsonReader *reader, bool whole)
+{
+        bool row = memmem(reader->object, reader->size, NAME_KEY, strlen(NAME_KEY));
+
+        reader->collecting = false;
+        if (row)
+                return reader->broken ? take_damaged(reader, DAMAGE_WRAPPED)
+                       : whole        ? take_row(reader)
+                                      : take_damaged(reader, DAMAGE_CUT);
+        /* Whose row it might have been, nobody knows. */
+        return reader->broken ? rows_mark_lost(reader->rows) : 0;
 }
 
 /* ---- the document ---- */
 
-static int keep(ReportReader *reader, const char *data, size_t size)
+/* What else has an array of statistics, or is JSON about disks. */
+static const struct {
+        const char *key, *what;
+} others[] = {
+        { "disk-device", "sadf -j, which prints no w_await" },
+        { "cpu-load", "mpstat" },
+        { "sum-interrupts", "mpstat" },
+        { "individual-interrupts", "mpstat" },
+        { "process-and-context-switch", "sadf -j" },
+        { "blockdevices", "lsblk" },
+};
+
+static bool word_is(const JsonReader *reader, const char *text)
 {
-        if (reader->oversized || size > CAPTURE_MAX_REPORT - reader->size) {
-                reader->oversized = true;
-                return 0;
-        }
-        if (size > reader->allocated - reader->size) {
-                size_t wanted = reader->allocated ? reader->allocated : 8192;
-                while (wanted - reader->size < size)
-                        wanted *= 2;
-                char *grown = realloc(reader->report, wanted);
-                if (!grown)
-                        return -ENOMEM;
-                reader->report = grown;
-                reader->allocated = wanted;
-        }
-        memcpy(reader->report + reader->size, data, size);
-        reader->size += size;
+        return reader->word_size == strlen(text) && memcmp(reader->word, text, reader->word_size) == 0;
+}
+
+/* A colon: the word before it is a key. */
+static int take_key(JsonReader *reader)
+{
+        if (word_is(reader, "disk")) {
+                reader->n_reports++;
+                reader->rows->report++;
+        } else if (word_is(reader, "disk_device")) {
+                if (!reader->collecting) /* its brace was lost */
+                        return rows_mark_lost(reader->rows);
+        } else if (word_is(reader, "nodename"))
+                reader->is_node = true;
+        else
+                for (size_t i = 0; !reader->other && i < ELEMENTSOF(others); i++)
+                        if (word_is(reader, others[i].key))
+                                reader->other = others[i].what;
         return 0;
 }
 
-/* A character outside of reports. Returns whether a report begins with it. */
-static bool follow(ReportReader *reader, char c)
+/* A string has ended that is no key, or will turn out to be one. */
+static void take_string(JsonReader *reader)
 {
-        if (reader->in_string) {
-                if (reader->escaped)
-                        reader->escaped = false;
-                else if (c == '\\')
-                        reader->escaped = true;
-                else if (c == '"')
-                        reader->in_string = false;
-                else if (reader->key_size < sizeof reader->key)
-                        reader->key[reader->key_size++] = c;
-                return false;
+        if (!reader->is_node)
+                return;
+        reader->is_node = false;
+        if (reader->has_node && !word_is(reader, reader->node))
+                reader->other_node = true;
+        if (!reader->has_node && reader->word_size < sizeof reader->node) {
+                memcpy(reader->node, reader->word, reader->word_size);
+                reader->node[reader->word_size] = '\0';
+                reader->has_node = true;
         }
+}
+
+static void collect(JsonReader *reader, char c)
+{
+        if (!reader->collecting)
+                return;
+        if (reader->size == sizeof reader->object)
+                reader->broken = true;
+        else
+                reader->object[reader->size++] = c;
+        if (c != ' ' && c != '\t')
+                reader->last = c;
+}
+
+static void follow_string(JsonReader *reader, char c)
+{
+        if (reader->escaped)
+                reader->escaped = false;
+        else if (c == '\\')
+                reader->escaped = true;
+        else if (c == '"') {
+                reader->in_string = false;
+                take_string(reader);
+                return;
+        }
+        if (reader->word_size < sizeof reader->word)
+                reader->word[reader->word_size++] = c;
+}
+
+/* What quotes and comments put before a line, and blanks. */
+static bool is_mark(char c)
+{
+        return (unsigned char) c <= ' ' || strchr(">|#*", c);
+}
+
+static int follow(JsonReader *reader, char c)
+{
         switch (c) {
         case '"':
                 reader->in_string = true;
-                reader->key_size = 0;
-                reader->key_done = false;
+                reader->word_size = 0;
                 break;
-        case ':':
-                reader->key_done = true;
-                break;
-        case ',':
-                reader->key_done = false;
+        case ':': {
+                int r = take_key(reader);
+                reader->word_size = 0; /* that of a time is no key */
+                return r;
+        }
+        case '{':
+                reader->depth++;
+                if (reader->collecting && reader->size > 1) {
+                        reader->size--; /* the brace is of the next */
+                        int r = take_object(reader, false);
+                        if (r < 0)
+                                return r;
+                }
+                reader->collecting = true;
+                reader->broken = false;
+                reader->object[0] = c;
+                reader->size = 1;
+                reader->last = c;
                 break;
         case '[':
-        case '{':
-                if (reader->state == REPORT_LIST && c == '{')
-                        return true;
                 reader->depth++;
-                if (c == '[' && reader->key_done && reader->key_size == strlen("statistics") &&
-                    memcmp(reader->key, "statistics", reader->key_size) == 0) {
-                        reader->state = REPORT_LIST;
-                        reader->list_depth = reader->depth;
-                }
-                reader->key_done = false;
                 break;
         case ']':
         case '}':
-                if (reader->state == REPORT_LIST && reader->depth == reader->list_depth)
-                        reader->state = REPORT_OUTSIDE;
-                if (reader->depth > 0 && --reader->depth == 0)
-                        reader->closed = true;
-                break;
+                if (--reader->depth < 0) {
+                        reader->depth = 0;
+                        reader->lost_open = true;
+                }
+                return c == '}' && reader->collecting ? take_object(reader, true) : 0;
         default: /* white space, numbers, noise: nothing that has a structure */
                 break;
         }
-        return false;
+        return 0;
 }
 
-/* Where the report that DATA continues ends: the number of bytes that belong to it. */
-static size_t find_end(ReportReader *reader, const char *data, size_t size, bool *ret_ended)
+int json_feed(JsonReader *reader, const char *data, size_t size)
 {
         for (size_t i = 0; i < size; i++) {
                 char c = data[i];
 
                 if (reader->in_string) {
-                        if (reader->escaped)
-                                reader->escaped = false;
-                        else if (c == '\\')
-                                reader->escaped = true;
-                        else if (c == '"')
-                                reader->in_string = false;
-                } else if (c == '"')
-                        reader->in_string = true;
-                else if (c == '{' || c == '[')
-                        reader->depth++;
-                else if ((c == '}' || c == ']') && --reader->depth == reader->list_depth) {
-                        *ret_ended = true;
-                        return i + 1;
+                        collect(reader, c);
+                        follow_string(reader, c);
+                        continue;
                 }
-        }
-        return size;
-}
-
-int report_feed(ReportReader *reader, const char *data, size_t size)
-{
-        for (size_t i = 0; i < size;) {
-                if (reader->state != REPORT_INSIDE) {
-                        reader->closed = false;
-                        if (!follow(reader, data[i])) {
-                                i++;
+                if (reader->line_begins && reader->collecting) {
+                        if (c == '"' || c == '{' || c == '}')
+                                reader->line_begins = false;
+                        else if (c != '[' && c != ']') {
+                                /* A value that the line before did not end may go on here. */
+                                if (reader->last != ',' && reader->last != '{' && !is_mark(c))
+                                        reader->broken = true;
                                 continue;
                         }
-                        reader->state = REPORT_INSIDE;
-                        reader->size = 0;
-                        reader->oversized = false;
                 }
-                bool ended = false;
-                size_t part = find_end(reader, data + i, size - i, &ended);
-                int r = keep(reader, data + i, part);
-                if (r >= 0 && ended) {
-                        reader->state = REPORT_LIST;
-                        if (reader->oversized) {
-                                reader->n_oversized++;
-                                reader->rows->report++;
-                        } else
-                                r = take_report(reader);
-                }
+                if (!(reader->line_begins && reader->collecting))
+                        collect(reader, c);
+                int r = follow(reader, c);
                 if (r < 0)
                         return r;
-                i += part;
         }
         return 0;
 }
 
-bool report_is_cut(const ReportReader *reader)
+void json_end_line(JsonReader *reader)
 {
-        return reader->depth > 0 || reader->in_string || reader->state != REPORT_OUTSIDE;
+        if (reader->in_string) {
+                reader->in_string = false;
+                reader->escaped = false;
+                reader->broken = true; /* no string holds the end of a line */
+        }
+        collect(reader, ' ');
+        reader->line_begins = true;
+}
+
+bool json_is_cut(const JsonReader *reader)
+{
+        return reader->depth > 0;
 }

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads iostat's JSON into rows, one report at a time. Inside the capture room. */
+/* Reads iostat's JSON into rows, one row at a time. Inside the capture room. */
 #pragma once
 
 #include "capture-rows.h"
 
-typedef enum ReportState {
-        REPORT_OUTSIDE, /* somewhere in the document */
-        REPORT_LIST,    /* in "statistics", between reports */
-        REPORT_INSIDE,  /* in a report */
-} ReportState;
+#define JSON_MAX_OBJECT 16384 /* bytes of one row; sysstat's have some 500 */
+#define JSON_WORD_SIZE 64
 
-typedef struct ReportReader {
+typedef struct JsonReader {
         Rows *rows;
-        ReportState state;
-        int depth;      /* of brackets */
-        int list_depth; /* inside "statistics" */
+
+        char object[JSON_MAX_OBJECT]; /* from the last opening brace on */
+        size_t size;
+        bool collecting;  /* no other brace has come yet */
+        bool broken;      /* a line ends inside of a value, or it is too long */
+        bool line_begins; /* what stands before the first quote or brace of a line is no part of it */
         bool in_string, escaped;
-        char key[16]; /* the string read last, as far as it fits */
-        size_t key_size;
-        bool key_done; /* the key is followed by its colon */
+        char last; /* character of the object that is not blank */
 
-        char *report; /* the text of the report at hand */
-        size_t size, allocated;
-        bool oversized;
+        char word[JSON_WORD_SIZE]; /* the string read last, as far as it fits */
+        size_t word_size;
+        bool is_node; /* the next string is the host's name */
+        char node[JSON_WORD_SIZE];
+        bool has_node, other_node; /* more than one host */
 
-        uint64_t n_reports, n_damaged, n_oversized;
-        bool closed; /* a whole document has ended */
-} ReportReader;
+        int64_t depth;  /* of brackets */
+        bool lost_open; /* one closed that was not open */
+        uint64_t n_reports, n_damaged;
+        const char *other; /* what else it is output of; NULL unknown */
+} JsonReader;
 
-void report_init(ReportReader *reader, Rows *rows);
-void report_done(ReportReader *reader);
+void json_reader_init(JsonReader *reader, Rows *rows);
 
-/* As capture_judge_feed(). */
-int report_feed(ReportReader *reader, const char *data, size_t size);
+/* Takes in a piece of a line, then its end. 0, -ENOMEM or the error of the temporary file. */
+int json_feed(JsonReader *reader, const char *data, size_t size);
+void json_end_line(JsonReader *reader);
 
 /* Whether the document breaks off. */
-bool report_is_cut(const ReportReader *reader);
+bool json_is_cut(const JsonReader *reader);

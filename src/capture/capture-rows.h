@@ -4,21 +4,18 @@
 
 #include "tierprobe/capture.h"
 
-/* Figures as printed, in whole numbers so that sums are exact: a mean of rows that all say 20.00 is 20. */
-#define SCALE_WKB 10000     /* wkB/s and w/s in 1/10000 */
-#define SCALE_AWAIT 1000000 /* w_await in ns */
-#define SCALE_WKB_DIGITS 4
-#define SCALE_AWAIT_DIGITS 6
+#include "columns.h"
 
 typedef enum RowKind {
         ROW_GOOD,
+        ROW_PARTIAL, /* without wkB/s or without w_await */
         ROW_DAMAGED, /* a row of the device, but it cannot be read */
-        ROW_ABSURD,  /* figures no device has: the counters were reset (sysstat <= 12.7.2 prints 2^64) */
+        ROW_ABSURD,  /* figures no device has: the counters were reset */
 } RowKind;
 
 typedef struct Row {
         uint64_t report;
-        int64_t wkb, w_s, w_await;
+        int64_t wkb, w_s, w_await; /* of a partial row: WKB is what tells writing from rest, see rows_add() */
         uint32_t device;
         RowKind kind;
 } Row;
@@ -27,14 +24,31 @@ typedef struct RowDevice {
         char *name;
         size_t name_size;
         bool group;
-        uint64_t rows;            /* with both columns */
-        uint64_t rows_incomplete; /* under a header without one of them */
-        uint64_t stored;          /* rows with writes, or without figures */
-        uint64_t last_report;     /* 0: none yet */
-        int64_t peak_wkb;         /* of the good rows, -1: there is none */
+        uint64_t rows;                     /* with both columns, or damaged */
+        uint64_t rows_partial[N_CRITERIA]; /* without the column of one */
+        uint64_t rows_bare;                /* under a header with neither */
+        uint64_t rows_read;                /* with both columns, whatever they say */
+        uint64_t stored;                   /* rows with writes, or without figures */
+        uint64_t damaged[N_DAMAGES];       /* by their cause */
+        uint64_t absurd;
+        uint64_t last_report;           /* 0: none yet */
+        int64_t peak_wkb, peak_partial; /* of the good and the partial rows, -1: there is none */
         double written_kb;
         double wkb_rounding, w_await_rounding; /* the coarsest */
+        uint64_t rows_of_sectors;              /* in which a count of sectors stands under wkB/s or wMB/s */
+        int64_t unsure_divisor; /* what divides the throughput if it is one, which nobody can tell; 1: it is
+                                   none */
+        uint64_t hung;          /* busy, with a queue, and nothing completed */
+        double hung_queue;      /* the longest of it */
 } RowDevice;
+
+/* Reports of which something was lost that no device can be named for: FIRST to LAST, of which there are
+ * BEFORE in the earlier spans. */
+typedef struct LostSpan {
+        uint64_t first, last, before;
+} LostSpan;
+
+#define MAX_LOST_SPANS 65536 /* more are too many to trust the rest */
 
 typedef struct Rows {
         RowDevice *devices;
@@ -46,6 +60,12 @@ typedef struct Rows {
         size_t n_buffered, buffer_rows;
         uint64_t n_spooled; /* rows in the file */
         int spool_fd;
+        uint64_t n_agree;        /* JSON rows whose throughput is in the unit that its name says */
+        int64_t sectors_divisor; /* what divides the throughput of the others, 1: there are none, 0: it
+                                    differs */
+        LostSpan *lost;          /* in order */
+        size_t n_lost, lost_allocated;
+        bool lost_overflow;
 } Rows;
 
 int rows_init(Rows *rows);
@@ -56,17 +76,24 @@ void rows_done(Rows *rows);
 int rows_device(Rows *rows, const char *name, size_t size, bool group);
 int rows_find(const Rows *rows, const char *name, size_t size); /* index or -ENOENT */
 
-/* What a row says. */
-typedef struct RowFigures {
-        int64_t wkb, w_s, w_await; /* scaled; INT64_MAX: too large to tell; negative: nonsense */
-        double wkb_rounding, w_await_rounding;
-} RowFigures;
+/* Adds a row to the current report, or to a new one when the device has a row in it already. A row without
+ * wkB/s and without w_await says nothing; one with either is kept for a device that has no other. 0 or the
+ * error of the temporary file. */
+int rows_add(Rows *rows, uint32_t index, const Figures *figures);
+int rows_add_damaged(Rows *rows, uint32_t index, Damage damage);
 
-/* Adds a row to the current report, or to a new one when the device has a row in it already. 0 or the error
- * of the temporary file. */
-int rows_add(Rows *rows, uint32_t index, const RowFigures *figures);
-int rows_add_damaged(Rows *rows, uint32_t index);
-void rows_add_incomplete(Rows *rows, uint32_t index);
+/* Says that the last damaged row of the device was rather damaged otherwise. */
+void rows_rename_damage(Rows *rows, uint32_t index, Damage from, Damage to);
+
+/* How many rows of a device there are that say something, and those of one column among them. */
+uint64_t rows_count(const RowDevice *device);
+uint64_t rows_count_partial(const RowDevice *device);
+
+/* Something of the current report was lost: a device without a row in it need not have been quiet. 0 or
+ * -ENOMEM. */
+int rows_mark_lost(Rows *rows);
+bool rows_is_lost(const Rows *rows, uint64_t report);
+uint64_t rows_lost_between(const Rows *rows, uint64_t first, uint64_t last); /* both included */
 
 /* Calls VISIT for every stored row in order. 0 or the error of reading the file. */
 int rows_visit(Rows *rows, void (*visit)(const Row *row, void *data), void *data);

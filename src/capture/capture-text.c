@@ -1,128 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads iostat's text: headers, rows by the names of their columns, and everything between that is neither.
- * Knows base. */
+ * Knows base.
+ *
+ * A row is a name and exactly as many numbers as the header has columns. What stands in front of the name, or
+ * behind the numbers, is no part of it; when there is one number more or less, it is damaged, and never read
+ * one column to the side. */
 
 #include "capture-text.h"
 
-#include "number.h"
+#include "tierprobe/text.h"
 
 #include <errno.h>
 #include <string.h>
-
-typedef struct Token {
-        const char *text;
-        size_t size;
-} Token;
 
 void text_init(TextReader *reader, Rows *rows)
 {
         memset(reader, 0, sizeof *reader);
         reader->rows = rows;
         reader->previous = -1;
+        reader->open_device = -1;
 }
 
-static bool token_is(Token token, const char *text)
+/* A name that stood alone, and no numbers followed. */
+static int drop_pending(TextReader *reader)
 {
-        return token.size == strlen(text) && memcmp(token.text, text, token.size) == 0;
-}
+        int device = reader->has_pending ? rows_find(reader->rows, reader->pending, strlen(reader->pending))
+                                         : -ENOENT;
 
-static bool token_ends_with(Token token, const char *text)
-{
-        size_t size = strlen(text);
-
-        return token.size >= size && memcmp(token.text + token.size - size, text, size) == 0;
-}
-
-/* Splits at blanks, among which every control character counts: tabs, CR, and the NULs of a file that was
- * truncated while it was written to. Returns how many there are, SIZE_MAX when too many. */
-static size_t split(const char *line, size_t size, Token tokens[TEXT_MAX_TOKENS])
-{
-        size_t n = 0;
-
-        for (const char *p = line, *end = line + size; p < end;) {
-                while (p < end && (unsigned char) *p <= ' ')
-                        p++;
-                if (p == end)
-                        break;
-                if (n == TEXT_MAX_TOKENS)
-                        return SIZE_MAX;
-                tokens[n].text = p;
-                while (p < end && (unsigned char) *p > ' ')
-                        p++;
-                tokens[n].size = (size_t) (p - tokens[n].text);
-                n++;
-        }
-        return n;
-}
-
-/* Copies LINE without escape sequences: S_COLORS=always, and what a terminal recorder adds. */
-static size_t strip_escapes(const char *line, size_t size, char *plain)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < size; i++) {
-                if (line[i] != '\033') {
-                        plain[n++] = line[i];
-                        continue;
-                }
-                i++;
-                if (i < size && line[i] == '[') { /* ESC [ parameters, then a letter */
-                        i++;
-                        while (i < size && (line[i] < '@' || line[i] > '~'))
-                                i++;
-                } else if (i < size && (line[i] == '(' || line[i] == ')')) /* ESC ( B: a character set */
-                        i++;
-        }
-        return n;
+        reader->has_pending = false;
+        if (device < 0 || !reader->in_table)
+                return 0;
+        reader->n_damaged++;
+        return rows_add_damaged(reader->rows, (uint32_t) device, DAMAGE_CUT);
 }
 
 /* ---- headers ---- */
 
-double text_unit_kb(const char *text, size_t size)
-{
-        static const struct {
-                const char *name;
-                double kb;
-        } units[] = {
-                { "kB/s", 1 },
-                { "MB/s", 1024 },
-                { "GB/s", 1024.0 * 1024 },
-                { "sec/s", 0.5 },
-        };
-
-        for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-                if (strlen(units[i].name) == size && memcmp(units[i].name, text, size) == 0)
-                        return units[i].kb;
-        return 0;
-}
-
-static bool is_device_word(Token token)
-{
-        return token_is(token, "Device") || token_is(token, "Device:");
-}
-
-static bool is_header(const Token *tokens, size_t n)
-{
-        if (n < 2 || !(is_device_word(tokens[0]) || is_device_word(tokens[n - 1])))
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (token_ends_with(tokens[i], "/s") || token_is(tokens[i], "tps") ||
-                    token_is(tokens[i], "%util"))
-                        return true;
-        return false;
-}
-
 /* A header that is in this report already begins the next one. */
-static void enter_section(TextReader *reader, const Token *tokens, size_t n)
+static void enter_section(TextReader *reader, uint32_t signature)
 {
-        uint32_t signature = UINT32_C(2166136261);
         size_t known = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                for (size_t k = 0; k < tokens[i].size; k++)
-                        signature = (signature ^ (unsigned char) tokens[i].text[k]) * UINT32_C(16777619);
-                signature = (signature ^ ' ') * UINT32_C(16777619);
-        }
         while (known < reader->n_signatures && reader->signatures[known] != signature)
                 known++;
         if (known < reader->n_signatures || reader->n_signatures == TEXT_MAX_SIGNATURES)
@@ -132,252 +50,406 @@ static void enter_section(TextReader *reader, const Token *tokens, size_t n)
         reader->signatures[reader->n_signatures++] = signature;
 }
 
-static void take_header(TextReader *reader, const Token *tokens, size_t n)
+static int enter_header(TextReader *reader, const TextHeader *header, size_t line_size)
 {
-        TextHeader header = { .n_tokens = n, .name_last = !is_device_word(tokens[0]), .w_s = SIZE_MAX };
-        bool has_wkb = false, has_await = false;
+        int r = drop_pending(reader);
 
-        for (size_t i = 0; i < n; i++) {
-                size_t at = header.name_last ? i : i - 1; /* of the number in a row */
-                double kb =
-                        tokens[i].text[0] == 'w' ? text_unit_kb(tokens[i].text + 1, tokens[i].size - 1) : 0;
-
-                if (kb > 0 && !has_wkb) {
-                        has_wkb = true;
-                        header.wkb = at;
-                        header.kb_per_unit = kb;
-                } else if (token_is(tokens[i], "w_await")) {
-                        has_await = true;
-                        header.w_await = at;
-                } else if (token_is(tokens[i], "w/s"))
-                        header.w_s = at;
-        }
-        header.complete = has_wkb && has_await;
-        enter_section(reader, tokens, n);
-        reader->header = header;
-        reader->n_headers++;
+        reader->header = *header;
+        if (reader->after_piece)
+                reader->header.state = HEADER_WRAPPED;
+        reader->after_piece = false;
+        reader->after_header = true;
+        reader->in_table = true;
+        reader->after_cpu = false;
+        reader->spaced = false;
+        reader->open_numbers = 0;
         reader->previous = -1;
+        reader->n_headers++;
+        reader->encoded = reader->encoded || header->state == HEADER_ENCODED;
+        reader->header_size = line_size;
+        enter_section(reader, header->signature);
+        return r;
+}
+
+/* A header is the same in every report. */
+static const TextHeader *find_known_header(const TextReader *reader, const char *line, size_t size)
+{
+        for (size_t i = 0; i < TEXT_KNOWN_HEADERS; i++) {
+                const KnownHeader *known = &reader->known[i];
+                if (known->size == size && memcmp(known->line, line, size) == 0)
+                        return &known->header;
+        }
+        return NULL;
+}
+
+static void remember_header(TextReader *reader, const char *line, size_t size, const TextHeader *header)
+{
+        KnownHeader *known = &reader->known[reader->next_known];
+
+        if (size > sizeof known->line)
+                return;
+        memcpy(known->line, line, size);
+        known->size = size;
+        known->header = *header;
+        reader->next_known = (reader->next_known + 1) % TEXT_KNOWN_HEADERS;
 }
 
 /* ---- rows ---- */
 
-static bool looks_numeric(Token token)
+static void note_wrap(TextReader *reader, size_t line_size)
 {
-        char c = token.text[0];
-
-        if (c == '-' || c == '+')
-                c = token.size > 1 ? token.text[1] : ' ';
-        return (c >= '0' && c <= '9') || token_is(token, "nan") || token_is(token, "-nan") ||
-               token_is(token, "inf") || token_is(token, "-inf");
-}
-
-/* A name of several words: control characters, though they separate, are no part of a name. */
-static bool is_name(const char *name, size_t size)
-{
-        for (size_t i = 0; i < size; i++)
-                if ((unsigned char) name[i] < ' ')
-                        return false;
-        return true;
-}
-
-static bool all_numeric(const Token *tokens, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (!looks_numeric(tokens[i]))
-                        return false;
-        return true;
-}
-
-static bool take_number(Token token, unsigned digits, Number *ret)
-{
-        return number_parse(token.text, token.size, digits, ret);
-}
-
-static bool read_figures(const TextHeader *header, const Token *numbers, RowFigures *ret)
-{
-        Number wkb, w_s = { 0 }, w_await;
-
-        if (!take_number(numbers[header->wkb], SCALE_WKB_DIGITS, &wkb) ||
-            !take_number(numbers[header->w_await], SCALE_AWAIT_DIGITS, &w_await) || w_await.suffix ||
-            (header->w_s != SIZE_MAX &&
-             (!take_number(numbers[header->w_s], SCALE_WKB_DIGITS, &w_s) || w_s.suffix)))
-                return false;
-        double unit = wkb.suffix ? number_suffix_kb(wkb.suffix) : header->kb_per_unit;
-        if (unit <= 0)
-                return false;
-        *ret = (RowFigures){ .wkb = number_scale(wkb.value, unit),
-                             .w_s = w_s.value,
-                             .w_await = w_await.value,
-                             .wkb_rounding = number_rounding(&wkb) * unit,
-                             .w_await_rounding = number_rounding(&w_await) };
-        return true;
+        if (line_size > reader->wrap_columns)
+                reader->wrap_columns = line_size;
 }
 
 /* The device of a row; the order of rows is the same in every report, so look at the next one first. */
-static int find_device(TextReader *reader, const char *name, size_t size, bool group)
+static int find_device(const TextReader *reader, const char *name, size_t size)
 {
         size_t next = reader->previous < 0 ? 0 : (size_t) reader->previous + 1;
 
         if (next < reader->rows->n_devices && reader->rows->devices[next].name_size == size &&
             memcmp(reader->rows->devices[next].name, name, size) == 0)
                 return (int) next;
-        return rows_device(reader->rows, name, size, group);
+        return -ENOENT;
 }
 
-static int take_row(TextReader *reader, const char *name, size_t size, bool group, const Token *numbers)
+static int take_row(TextReader *reader, const char *name, size_t size, bool group, const Token *numbers,
+                    char mark)
 {
-        const TextHeader *header = &reader->header;
-        RowFigures figures;
+        RowText row = { .header = &reader->header, .numbers = numbers, .mark = mark };
+        Figures figures = { .if_sectors = 1 };
+        Damage damage = DAMAGE_CUT;
 
-        if (size >= CAPTURE_NAME_SIZE)
-                return 0;
-        int device = find_device(reader, name, size, group);
+        reader->has_pending = reader->after_cpu = reader->after_header = reader->after_piece = false;
+        reader->open_numbers = 0;
+        reader->in_table = true;
+        reader->n_blank = 0;
+        int device = find_device(reader, name, size);
+        if (device < 0)
+                device = rows_device(reader->rows, name, size, group);
         if (device == -ENOSPC)
                 return 0;
         if (device < 0)
                 return device;
         reader->previous = device;
-        if (!header->complete) {
-                rows_add_incomplete(reader->rows, (uint32_t) device);
-                return 0;
-        }
-        if (!read_figures(header, numbers, &figures)) {
-                reader->n_damaged++;
-                return rows_add_damaged(reader->rows, (uint32_t) device);
-        }
-        return rows_add(reader->rows, (uint32_t) device, &figures);
-}
-
-/* A line that is no row, though it begins as one of a device we know: cut, or two written over each other. */
-static int take_damaged(TextReader *reader, const Token *tokens, size_t n)
-{
-        int device = n >= 2 && !reader->header.name_last && looks_numeric(tokens[1])
-                             ? rows_find(reader->rows, tokens[0].text, tokens[0].size)
-                             : -ENOENT;
-
-        if (device < 0 || !reader->header.complete)
-                return 0;
+        if (mark != '?' && row_read_figures(&row, &figures, &damage))
+                return rows_add(reader->rows, (uint32_t) device, &figures);
         reader->n_damaged++;
-        return rows_add_damaged(reader->rows, (uint32_t) device);
+        return rows_add_damaged(reader->rows, (uint32_t) device, mark == '?' ? DAMAGE_MARKS : damage);
 }
 
-/* LAST: no newline followed, so that its end may be missing. */
-static int take_tokens(TextReader *reader, const char *line, const Token *tokens, size_t n, bool last)
+static void keep_sample(char *to, const char *from, size_t size)
 {
-        bool had_pending = reader->has_pending;
+        char copy[TEXT_SAMPLE_SIZE];
+
+        while (size > 0 && (unsigned char) from[size - 1] <= ' ')
+                size--;
+        size = size < sizeof copy ? size : sizeof copy - 1;
+        memcpy(copy, from, size);
+        copy[size] = '\0';
+        text_copy_clean(to, TEXT_SAMPLE_SIZE, copy);
+}
+
+/* Rows of another host, or another file, would be taken for the same device. */
+static bool has_same_tags(TextReader *reader, const Token *words, size_t n, const char *name)
+{
+        uint32_t tags = line_tags(words, n);
+
+        if (!reader->has_tags) {
+                reader->has_tags = true;
+                reader->tags = tags;
+        }
+        if (tags == reader->tags)
+                return true;
+        if (reader->n_other_tags++ == 0)
+                keep_sample(reader->other_tag, words[0].text, (size_t) (name - words[0].text));
+        return false;
+}
+
+static int take_odd_row(TextReader *reader, const char *line, const Token *tokens, const OddRow *row)
+{
         const TextHeader *header = &reader->header;
+        char name[CAPTURE_NAME_SIZE], mark = 0;
         size_t indent = (size_t) (tokens[0].text - line);
-        bool after_cpu = reader->after_cpu;
+        bool group = header->name_last
+                             ? row->name[-1] == ' ' && row->name[-2] == ' '
+                             : !reader->has_pending && row->n_lead == 0 && indent == header->indent + 1;
 
-        reader->has_pending = false;
-        reader->after_cpu = false;
-        if (is_header(tokens, n)) {
-                take_header(reader, tokens, n);
-                reader->header.indent = indent;
+        if (!has_same_tags(reader, tokens, row->n_lead, row->name))
                 return 0;
-        }
-        if (token_is(tokens[0], "avg-cpu:")) {
-                reader->n_signatures = 0; /* the next header is of a new report */
-                reader->after_cpu = true;
-                return 0;
-        }
-        if (after_cpu && all_numeric(tokens, n))
-                return 0;
-        if (header->n_tokens == 0) {
-                if (n >= 6 && all_numeric(tokens + 1, n - 1))
-                        reader->n_rows_without_header++;
-                return 0;
-        }
-        size_t n_numbers = header->n_tokens - 1;
-        if (n > n_numbers) { /* a name may hold blanks (-g "my disks"), or be a number (-N: a WWID) */
-                size_t n_words = n - n_numbers, first = header->name_last ? n_numbers : 0;
-                const Token *numbers = header->name_last ? tokens : tokens + n_words;
-                const Token *end = &tokens[first + n_words - 1];
-                const char *name = tokens[first].text;
-                size_t size = (size_t) (end->text + end->size - name);
-
-                if ((n_words == 1 || (!looks_numeric(tokens[first]) && is_name(name, size))) &&
-                    all_numeric(numbers, n_numbers)) {
-                        /* A name cut short would be another device. */
-                        if (last && header->name_last && rows_find(reader->rows, name, size) < 0) {
-                                reader->cut = true;
-                                return 0;
-                        }
-                        bool group = header->name_last ? name[-1] == ' ' && name[-2] == ' '
-                                                       : indent == header->indent + 1;
-                        return take_row(reader, name, size, group, numbers);
-                }
-        } else if (n == n_numbers && had_pending && all_numeric(tokens, n))
-                return take_row(reader, reader->pending, strlen(reader->pending), false, tokens);
-        else if (n == 1 && tokens[0].size < CAPTURE_NAME_SIZE) {
-                memcpy(reader->pending, tokens[0].text, tokens[0].size);
-                reader->pending[tokens[0].size] = '\0';
-                reader->has_pending = true;
-                return 0;
-        }
-        if (last) {
-                reader->cut = true;
-                return 0;
-        }
-        return take_damaged(reader, tokens, n);
+        size_t led = reader->has_pending ? 0 : (size_t) (row->name - tokens[0].text);
+        if (led > 0 && !header->name_last && reader->n_led++ == 0)
+                keep_sample(reader->lead, tokens[0].text, led);
+        if (!row_find_mark(tokens + row->first, header->n_columns, &mark))
+                mark = '?';
+        memcpy(name, row->name, row->name_size); /* it may be that which is pending */
+        return take_row(reader, name, row->name_size, group, tokens + row->first, mark);
 }
 
-static int take_line(TextReader *reader, const char *line, size_t size, bool last)
+/* A line that is no row, though it holds numbers: cut, torn, or two written over each other. */
+static int take_damaged(TextReader *reader, const Token *tokens, size_t n, const OddRow *row,
+                        size_t line_size)
 {
-        Token tokens[TEXT_MAX_TOKENS];
+        const TextHeader *header = &reader->header;
+        int device = -ENOENT;
 
-        if (memchr(line, '\033', size)) {
-                size = strip_escapes(line, size, reader->plain);
-                line = reader->plain;
+        for (size_t i = 0; i < n && i <= row->n_lead + 3 && device < 0; i++) {
+                const Token *token = header->name_last ? &tokens[n - 1 - i] : &tokens[i];
+                size_t glue = row_glue_length(header, token->text, token->size);
+                device = rows_find(reader->rows, token->text + glue, token->size - glue);
         }
-        size_t n = split(line, size, tokens);
-        if (n == 0 || n == SIZE_MAX) {
-                reader->has_pending = false;
+        /* The numbers that a row before lacked: it was one, on two lines. */
+        if (device < 0 && reader->open_numbers > 0 && row->run > 0 &&
+            reader->open_numbers + row->run >= header->n_columns) {
+                if (reader->open_device >= 0)
+                        rows_rename_damage(reader->rows, (uint32_t) reader->open_device, DAMAGE_CUT,
+                                           DAMAGE_WRAPPED);
+                reader->n_wrapped++;
+                note_wrap(reader, line_size);
+                note_wrap(reader, reader->open_size);
+                reader->open_numbers = 0;
                 return 0;
         }
-        return take_tokens(reader, line, tokens, n, last);
+        reader->open_numbers = row->run;
+        reader->open_size = line_size;
+        reader->open_device = device;
+        if (device < 0) {
+                reader->n_unread += row->run >= 3;
+                return rows_mark_lost(reader->rows);
+        }
+        reader->n_damaged++;
+        return rows_add_damaged(reader->rows, (uint32_t) device,
+                                header->state == HEADER_WHOLE ? DAMAGE_CUT : DAMAGE_WRAPPED);
 }
 
 /* ---- lines ---- */
 
-int text_feed(TextReader *reader, const char *data, size_t size)
+/* What iostat prints itself: a name and as many plain numbers as there are columns. */
+static bool is_clean_row(const TextReader *reader, const Token *tokens, size_t n)
 {
-        while (size > 0) {
-                const char *newline = memchr(data, '\n', size);
-                size_t part = newline ? (size_t) (newline - data) : size;
-                int r = 0;
+        const TextHeader *header = &reader->header;
 
-                if (newline && reader->line_size == 0 && !reader->overlong && part <= CAPTURE_MAX_LINE)
-                        r = take_line(reader, data, part, false);
-                else {
-                        if (part > sizeof reader->line - reader->line_size)
-                                reader->overlong = true;
-                        if (!reader->overlong) {
-                                memcpy(reader->line + reader->line_size, data, part);
-                                reader->line_size += part;
-                        }
-                        if (newline) {
-                                if (reader->overlong)
-                                        reader->n_overlong++;
-                                else
-                                        r = take_line(reader, reader->line, reader->line_size, false);
-                                reader->overlong = false;
-                                reader->line_size = 0;
-                        }
-                }
-                if (r < 0)
-                        return r;
-                data += part + (newline != NULL);
-                size -= part + (newline != NULL);
-        }
-        return 0;
+        return header->n_columns > 0 && n == header->n_columns + 1 && header->state == HEADER_WHOLE &&
+               !header->name_last && header->n_before == 0 && header->glue_size == 0 &&
+               tally_others(tokens[0].tally) > 0 && tokens_are_plain(tokens + 1, n - 1) &&
+               (find_device(reader, tokens[0].text, tokens[0].size) >= 0 ||
+                (row_is_name(tokens[0].text, tokens[0].size) &&
+                 row_glue_length(header, tokens[0].text, tokens[0].size) == 0));
 }
 
-int text_finish(TextReader *reader)
+static size_t count_decimals(const Token *token)
 {
-        if (reader->overlong) {
-                reader->n_overlong++;
+        const char *mark = memchr(token->text, '.', token->size);
+
+        if (!mark)
+                mark = memchr(token->text, ',', token->size);
+        return mark ? (size_t) (token->text + token->size - mark) - 1 : 0;
+}
+
+/* Whether the last number of a file lacks its end: all numbers of a row have as many decimals. */
+static bool is_torn(const Token *tokens, size_t n)
+{
+        return n >= 2 && token_is_number(&tokens[n - 1]) && token_is_number(&tokens[n - 2]) &&
+               count_decimals(&tokens[n - 1]) < count_decimals(&tokens[n - 2]);
+}
+
+static int take_clean_row(TextReader *reader, const char *line, const Token *tokens, size_t n, bool last)
+{
+        if (last && is_torn(tokens, n)) {
+                reader->cut = true;
                 return 0;
         }
-        return reader->line_size ? take_line(reader, reader->line, reader->line_size, true) : 0;
+        if (reader->has_tags && reader->tags != 0) {
+                reader->n_other_tags++;
+                return 0;
+        }
+        reader->has_tags = true;
+        int r = drop_pending(reader);
+        if (r < 0)
+                return r;
+        bool group = (size_t) (tokens[0].text - line) == reader->header.indent + 1;
+        return take_row(reader, tokens[0].text, tokens[0].size, group, tokens + 1, 0);
+}
+
+static bool ends_with(const Token *token, const char *text)
+{
+        size_t size = strlen(text);
+
+        return token->size >= size && memcmp(token->text + token->size - size, text, size) == 0;
+}
+
+/* Whether the line holds nothing but what stands in front of every other. */
+static bool is_blank(const TextReader *reader, const Token *tokens, size_t n)
+{
+        Token all[LINE_MAX_TOKENS + 1];
+
+        for (size_t i = 0; i < n; i++) /* that is the beginning of JSON */
+                if (memchr(tokens[i].text, '"', tokens[i].size) ||
+                    memchr(tokens[i].text, '{', tokens[i].size) || token_is(&tokens[i], "["))
+                        return false;
+        if (n == 0 || (n == reader->header.n_before && !token_is_number(&tokens[n - 1])))
+                return true;
+        /* A date has no two numbers in a row, and none with decimals. */
+        size_t first = 0, other = 0;
+        if (row_find_run(tokens, n, &first, &other) > 1 ||
+            (token_is_number(&tokens[n - 1]) && tally_digits(tokens[n - 1].tally) != tokens[n - 1].size))
+                return false;
+        memcpy(all, tokens, n * sizeof *all);
+        all[n] = (Token){ .text = "x", .size = 1, .tally = TALLY_OTHER };
+        return line_lead(all, n + 1) == n;
+}
+
+static void leave_table(TextReader *reader)
+{
+        reader->after_cpu = reader->after_header = reader->after_piece = false;
+        reader->in_table = false;
+        reader->open_numbers = 0;
+}
+
+static void enter_cpu(TextReader *reader)
+{
+        leave_table(reader);
+        reader->n_signatures = 0; /* the next header is of a new report */
+        reader->after_cpu = reader->has_cpu = true;
+}
+
+/* A blank line ends a table, but not where one follows every line. */
+static int take_blank(TextReader *reader)
+{
+        int r = drop_pending(reader);
+
+        reader->spaced = reader->spaced || reader->after_header;
+        if (!reader->spaced || reader->n_blank++ > 0)
+                leave_table(reader);
+        reader->after_header = reader->after_piece = false;
+        return r;
+}
+
+/* The values of avg-cpu, behind whatever stands in front of every line. */
+static bool is_cpu_values(const Token *tokens, size_t n)
+{
+        size_t first = 0, other = 0, run = row_find_run(tokens, n, &first, &other);
+
+        return run >= 4 && first + run == n && first == line_lead(tokens, first + 1);
+}
+
+/* A name alone on its line, as sysstat 10.0.1 to 11.7.1 print it with -h: its numbers are to follow. */
+static bool take_name(TextReader *reader, const Token *tokens, size_t n)
+{
+        size_t lead = line_lead(tokens, n);
+        const Token *name = &tokens[n - 1];
+        size_t glue = row_glue_length(&reader->header, name->text, name->size);
+
+        if (reader->header.name_last || (n - lead != 1 && n - lead != reader->header.n_prefix + 1) ||
+            !row_is_name(name->text + glue, name->size - glue) || token_is_number(name))
+                return false;
+        memcpy(reader->pending, name->text + glue, name->size - glue);
+        reader->pending[name->size - glue] = '\0';
+        reader->has_pending = true;
+        return true;
+}
+
+static bool starts_with_device(const TextReader *reader, const Token *tokens, size_t n)
+{
+        return n >= 3 && rows_find(reader->rows, tokens[0].text, tokens[0].size) >= 0 &&
+               token_is_number(&tokens[1]) && token_is_number(&tokens[2]);
+}
+
+static int take_table_line(TextReader *reader, const char *line, size_t size, const Token *tokens, size_t n,
+                           bool last)
+{
+        OddRow row = row_find(&reader->header, reader->has_pending ? reader->pending : NULL, tokens, n);
+
+        if (row.whole && last && reader->header.name_last &&
+            rows_find(reader->rows, row.name, row.name_size) < 0)
+                row.whole = false; /* a name cut short would be another device */
+        if (row.whole && !(last && is_torn(tokens, n)))
+                return take_odd_row(reader, line, tokens, &row);
+        int r = drop_pending(reader);
+        if (r < 0)
+                return r;
+        if (last && row.run > 0) {
+                reader->cut = true;
+                return 0;
+        }
+        if (row.run == 0 && take_name(reader, tokens, n))
+                return 1;
+        if (row.run > 0 && (reader->in_table || starts_with_device(reader, tokens, n)))
+                return take_damaged(reader, tokens, n, &row, size);
+        if (reader->in_table)
+                r = rows_mark_lost(reader->rows);
+        return r < 0 ? r : 1;
+}
+
+/* A line that is no clean row. */
+static int take_odd_line(TextReader *reader, const char *line, size_t size, const Token *tokens, size_t n,
+                         bool last)
+{
+        TextHeader header;
+        bool after_header = reader->after_header;
+
+        if (header_parse(line, size, &header)) {
+                remember_header(reader, line, size, &header);
+                return enter_header(reader, &header, size);
+        }
+        if (n == SIZE_MAX)
+                return reader->in_table ? rows_mark_lost(reader->rows) : 1;
+        if (header_is_piece(tokens, n, after_header)) {
+                reader->header.state = after_header ? HEADER_WRAPPED : reader->header.state;
+                reader->after_piece = !after_header;
+                note_wrap(reader, size);
+                if (after_header)
+                        note_wrap(reader, reader->header_size);
+                return 0;
+        }
+        if (is_blank(reader, tokens, n))
+                return take_blank(reader);
+        reader->n_blank = 0;
+        reader->after_header = reader->after_piece = false;
+        for (size_t i = 0; i < n; i++)
+                if (ends_with(&tokens[i], "avg-cpu:")) {
+                        enter_cpu(reader);
+                        return 0;
+                }
+        if (reader->after_cpu && is_cpu_values(tokens, n)) {
+                reader->after_cpu = false;
+                return 0;
+        }
+        if (reader->header.n_columns > 0)
+                return take_table_line(reader, line, size, tokens, n, last);
+        size_t first = 0, other = 0;
+        if (row_find_run(tokens, n, &first, &other) >= 5 && first > 0)
+                reader->n_rows_without_header++;
+        return 1;
+}
+
+int text_take_line(TextReader *reader, const char *line, size_t size, bool last)
+{
+        Token tokens[LINE_MAX_TOKENS];
+        bool changed = false;
+
+        size_t n = line_split(line, size, reader->header.separators, tokens);
+        if (n == 0)
+                return take_blank(reader);
+        if (n != SIZE_MAX && is_clean_row(reader, tokens, n))
+                return take_clean_row(reader, line, tokens, n, last);
+        if (token_is(&tokens[0], "avg-cpu:")) {
+                enter_cpu(reader);
+                return 0;
+        }
+        if (reader->after_cpu && n != SIZE_MAX && tokens_are_plain(tokens, n)) {
+                reader->after_cpu = false;
+                return 0;
+        }
+        const TextHeader *known = size > 0 ? find_known_header(reader, line, size) : NULL;
+        if (known)
+                return enter_header(reader, known, size);
+        size = line_plain(line, size, reader->plain, &changed);
+        line = changed ? reader->plain : line;
+        if (changed) {
+                n = line_split(line, size, reader->header.separators, tokens);
+                if (n != SIZE_MAX && is_clean_row(reader, tokens, n))
+                        return take_clean_row(reader, line, tokens, n, last);
+        }
+        return take_odd_line(reader, line, size, tokens, n, last);
 }

@@ -1,41 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judge of captures: tells text from JSON, feeds the reader, and says who decides. Knows verdict. */
-
-#include "tierprobe/capture.h"
+/* The judge of captures: cuts the stream into lines and gives each to the reader of text or of JSON. Knows
+ * verdict. */
 
 #include "tierprobe/cleanup.h"
 
-#include "capture-json.h"
-#include "capture-text.h"
-#include "capture-window.h"
+#include "capture-internal.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NOTES 8
-
-typedef enum CaptureFormat { FORMAT_UNKNOWN, FORMAT_TEXT, FORMAT_JSON } CaptureFormat;
-
-struct CaptureJudge {
-        Limits limits;
-        char *wanted;
-        CaptureFormat format;
-        unsigned bom; /* bytes of a UTF-8 byte order mark seen */
-        Rows rows;
-        TextReader text;
-        ReportReader json;
-
-        CaptureDevice *devices;
-        size_t n_devices;
-        const CaptureDevice *decider;
-        Judgement overall;
-        char notes[MAX_NOTES][160];
-        size_t n_notes;
-};
+/* What else prints something is looked for in so much text without a header. */
+#define KIND_SEARCH ((size_t) 64 << 10)
 
 int capture_judge_new(const Limits *limits, const char *device, CaptureJudge **ret)
 {
@@ -53,7 +29,7 @@ int capture_judge_new(const Limits *limits, const char *device, CaptureJudge **r
                         return -ENOMEM;
         }
         text_init(&judge->text, &judge->rows);
-        report_init(&judge->json, &judge->rows);
+        json_reader_init(&judge->json, &judge->rows);
         *ret = TAKE_PTR(judge);
         return 0;
 }
@@ -62,7 +38,6 @@ CaptureJudge *capture_judge_free(CaptureJudge *judge)
 {
         if (!judge)
                 return NULL;
-        report_done(&judge->json);
         rows_done(&judge->rows);
         free(judge->devices);
         free(judge->wanted);
@@ -75,229 +50,202 @@ void capture_judge_freep(CaptureJudge **judge)
         capture_judge_free(*judge);
 }
 
-/* JSON begins with a brace; everything else is text. Blank space and a byte order mark tell nothing yet. */
-static CaptureFormat tell_format(CaptureJudge *judge, const char **data, size_t *size)
-{
-        static const char bom[] = { '\xef', '\xbb', '\xbf' };
+/* ---- lines ---- */
 
-        for (; *size > 0; (*data)++, (*size)--) {
-                char c = **data;
-                if (judge->bom < sizeof bom && c == bom[judge->bom])
-                        judge->bom++;
-                else if (c == '{')
-                        return FORMAT_JSON;
-                else if ((unsigned char) c > ' ' || c == '\033')
-                        return FORMAT_TEXT;
+static bool contains(const char *text, size_t size, const char *part)
+{
+        return memmem(text, size, part, strlen(part)) != NULL;
+}
+
+/* Whether the line is of iostat's JSON, or of a part of it that was cut out. */
+static bool is_json(const char *line, size_t size)
+{
+        return memchr(line, '"', size) &&
+               (contains(line, size, "\"sysstat\"") || contains(line, size, "\"statistics\"") ||
+                contains(line, size, "\"disk\"") || contains(line, size, "\"disk_device\""));
+}
+
+/* Whether the line only opens brackets, as in front of JSON. */
+static bool opens_brackets(const char *line, size_t size)
+{
+        bool any = false;
+
+        for (size_t i = 0; i < size; i++)
+                if (line[i] == '{' || line[i] == '[')
+                        any = true;
+                else if ((unsigned char) line[i] > ' ' && !strchr(">|#*", line[i]))
+                        return false;
+        return any;
+}
+
+/* "Linux 6.1.0 (host)   11/30/2026": captures of several hosts in one file are told apart by it. */
+static void look_for_host(CaptureJudge *judge, const char *line, size_t size)
+{
+        const char *end = line + size, *linux_word = memmem(line, size, "Linux ", strlen("Linux "));
+        const char *open = linux_word ? memchr(linux_word, '(', (size_t) (end - linux_word)) : NULL;
+        const char *close = open ? memchr(open, ')', (size_t) (end - open)) : NULL;
+
+        if (!close || close == open + 1 || (size_t) (close - open) > HOST_SIZE)
+                return;
+        size_t length = (size_t) (close - open) - 1;
+        if (judge->host[0] == '\0')
+                memcpy(judge->host, open + 1, length);
+        else if (strlen(judge->host) != length || memcmp(judge->host, open + 1, length) != 0) {
+                memset(judge->other_host, 0, sizeof judge->other_host);
+                memcpy(judge->other_host, open + 1, length);
         }
-        return FORMAT_UNKNOWN;
+}
+
+static int feed_json(CaptureJudge *judge, const char *line, size_t size)
+{
+        int r = json_feed(&judge->json, line, size);
+
+        json_end_line(&judge->json);
+        return r;
+}
+
+/* A line that is neither row nor header of a table. */
+static int take_other(CaptureJudge *judge, const char *line, size_t size)
+{
+        if (is_json(line, size)) {
+                judge->format = FORMAT_JSON;
+                judge->is_mixed = judge->is_mixed || (judge->has_text && !judge->is_json);
+                judge->is_json = true;
+                return feed_json(judge, line, size);
+        }
+        if (opens_brackets(line, size))
+                return feed_json(judge, line, size);
+        judge->has_text = true;
+        look_for_host(judge, line, size);
+        if (!judge->kind && judge->text.n_headers == 0 && judge->searched < KIND_SEARCH) {
+                judge->searched += size;
+                judge->kind = kind_of_line(line, size);
+        }
+        return 0;
+}
+
+static int take_text(CaptureJudge *judge, const char *line, size_t size, bool last)
+{
+        int r = text_take_line(&judge->text, line, size, last);
+
+        return r > 0 ? take_other(judge, line, size) : r;
+}
+
+static int take_line(CaptureJudge *judge, const char *line, size_t size, bool last)
+{
+        const char *cr = NULL;
+        int r = 0;
+
+        if (judge->format == FORMAT_JSON) {
+                TextHeader header;
+                if (!contains(line, size, "Device") || !header_parse(line, size, &header))
+                        return feed_json(judge, line, size);
+                judge->format = FORMAT_TEXT;
+        }
+        if (!judge->has_cr)
+                return take_text(judge, line, size, last);
+        while (size > 0 && line[size - 1] == '\r')
+                size--;
+        /* What a terminal overwrites: the progress of dd, then a row. */
+        while (r >= 0 && (cr = memchr(line, '\r', size))) {
+                size_t part = (size_t) (cr - line);
+                if (part > 0)
+                        r = take_text(judge, line, part, false);
+                line += part + 1;
+                size -= part + 1;
+        }
+        return r < 0 ? r : take_text(judge, line, size, last);
+}
+
+/* A line grows beyond what is kept of one. */
+static int begin_long(CaptureJudge *judge)
+{
+        judge->in_long = true;
+        if (judge->format == FORMAT_TEXT && !is_json(judge->line, judge->line_size))
+                return 0;
+        judge->format = FORMAT_JSON;
+        judge->is_json = true;
+        return json_feed(&judge->json, judge->line, judge->line_size);
+}
+
+static int add_piece(CaptureJudge *judge, const char *data, size_t size)
+{
+        if (!judge->in_long) {
+                size_t room = CAPTURE_MAX_LINE - judge->line_size, part = size < room ? size : room;
+
+                memcpy(judge->line + judge->line_size, data, part);
+                judge->line_size += part;
+                data += part;
+                size -= part;
+                if (size == 0)
+                        return 0;
+                int r = begin_long(judge);
+                if (r < 0)
+                        return r;
+        }
+        return judge->format == FORMAT_JSON ? json_feed(&judge->json, data, size) : 0;
+}
+
+static int end_line(CaptureJudge *judge, bool last)
+{
+        size_t size = judge->line_size;
+        bool in_long = judge->in_long;
+
+        judge->line_size = 0;
+        judge->in_long = false;
+        judge->line[size] = ' ';
+        if (!in_long)
+                return take_line(judge, judge->line, size, last);
+        if (judge->format == FORMAT_JSON) {
+                json_end_line(&judge->json);
+                return 0;
+        }
+        judge->n_overlong++;
+        judge->has_text = true;
+        return judge->text.in_table ? rows_mark_lost(&judge->rows) : 0;
 }
 
 int capture_judge_feed(CaptureJudge *judge, const char *data, size_t size)
 {
-        if (judge->format == FORMAT_UNKNOWN)
-                judge->format = tell_format(judge, &data, &size);
-        switch (judge->format) {
-        case FORMAT_UNKNOWN:
-                return 0;
-        case FORMAT_TEXT:
-                return text_feed(&judge->text, data, size);
-        case FORMAT_JSON:
-                return report_feed(&judge->json, data, size);
+        if (judge->size < sizeof judge->head) {
+                size_t room = sizeof judge->head - (size_t) judge->size;
+                memcpy(judge->head + judge->size, data, size < room ? size : room);
         }
-        return -EINVAL;
-}
+        judge->size += size;
+        judge->has_cr = judge->has_cr || memchr(data, '\r', size);
+        while (size > 0) {
+                const char *newline = memchr(data, '\n', size);
+                size_t part = newline ? (size_t) (newline - data) : size;
+                int r = 0;
 
-/* ---- the end ---- */
-
-static _printf_(2, 3) void note(CaptureJudge *judge, const char *format, ...)
-{
-        va_list ap;
-
-        if (judge->n_notes == MAX_NOTES)
-                return;
-        va_start(ap, format);
-        (void) vsnprintf(judge->notes[judge->n_notes++], sizeof judge->notes[0], format, ap);
-        va_end(ap);
-}
-
-static void add_notes(CaptureJudge *judge)
-{
-        const TextReader *text = &judge->text;
-        const ReportReader *json = &judge->json;
-
-        if (judge->rows.rows_ignored > 0)
-                note(judge, "%" PRIu64 " rows of devices beyond the first %d were not judged.",
-                     judge->rows.rows_ignored, CAPTURE_MAX_DEVICES);
-        if (text->n_damaged > 0)
-                note(judge, "%" PRIu64 " rows are damaged and were left out.", text->n_damaged);
-        if (text->n_overlong > 0)
-                note(judge, "%" PRIu64 " lines longer than %d bytes were skipped.", text->n_overlong,
-                     CAPTURE_MAX_LINE);
-        if (text->n_rows_without_header > 0 && text->n_headers > 0)
-                note(judge, "%" PRIu64 " rows before the first header were skipped.",
-                     text->n_rows_without_header);
-        if (text->cut)
-                note(judge, "The last line is cut and was left out.");
-        if (json->n_damaged > 0)
-                note(judge, "%" PRIu64 " reports are no valid JSON and were left out.", json->n_damaged);
-        if (json->n_oversized > 0)
-                note(judge, "%" PRIu64 " reports larger than %u bytes were skipped.", json->n_oversized,
-                     CAPTURE_MAX_REPORT);
-        if (judge->format == FORMAT_JSON && report_is_cut(json))
-                note(judge, "The JSON breaks off after report %" PRIu64 ": judged on the whole ones.",
-                     json->n_reports);
-}
-
-static int more_written_first(const void *a, const void *b)
-{
-        const CaptureDevice *x = a, *y = b;
-
-        if (x->written_kb > y->written_kb || x->written_kb < y->written_kb)
-                return x->written_kb > y->written_kb ? -1 : 1;
-        if (x->group != y->group)
-                return x->group ? 1 : -1; /* a group of one is that one */
-        return strcmp(x->name, y->name);
-}
-
-/* The index of the device that was asked for, -ENOENT. */
-static int find_wanted(const CaptureJudge *judge)
-{
-        const char *name = judge->wanted;
-        int found = rows_find(&judge->rows, name, strlen(name));
-
-        if (found < 0 && strncmp(name, "/dev/mapper/", 12) == 0)
-                found = rows_find(&judge->rows, name + 12, strlen(name + 12));
-        if (found < 0 && strncmp(name, "/dev/", 5) == 0)
-                found = rows_find(&judge->rows, name + 5, strlen(name + 5));
-        return found;
-}
-
-/* Whether to list a device: it was written, or that cannot be known. */
-static bool is_written(const RowDevice *device)
-{
-        return device->stored > 0 || device->rows == 0;
-}
-
-static int list_devices(CaptureJudge *judge, int wanted)
-{
-        const Rows *rows = &judge->rows;
-        const char *decider = NULL;
-
-        judge->devices = calloc(rows->n_devices + 1, sizeof *judge->devices);
-        if (!judge->devices)
-                return -ENOMEM;
-        _cleanup_free_ Judgement *judgements = calloc(rows->n_devices + 1, sizeof *judgements);
-        if (!judgements)
-                return -ENOMEM;
-        int r = window_judge(&judge->limits, &judge->rows, judgements);
-        if (r < 0)
-                return r;
-
-        for (size_t i = 0; i < rows->n_devices; i++) {
-                const RowDevice *from = &rows->devices[i];
-                bool decides = (int) i == wanted || (!judge->wanted && rows->n_devices == 1);
-                if (decides)
-                        decider = from->name;
-                if (!decides && !is_written(from))
-                        continue;
-                CaptureDevice *to = &judge->devices[judge->n_devices++];
-                *to = (CaptureDevice){ .group = from->group,
-                                       .judgement = judgements[i],
-                                       .written_kb = from->written_kb,
-                                       .rows = from->rows + from->rows_incomplete };
-                (void) snprintf(to->name, sizeof to->name, "%s", from->name);
+                if (newline && judge->line_size == 0 && !judge->in_long && part <= CAPTURE_MAX_LINE)
+                        r = take_line(judge, data, part, false);
+                else {
+                        r = add_piece(judge, data, part);
+                        if (r >= 0 && newline)
+                                r = end_line(judge, false);
+                }
+                if (r < 0)
+                        return r;
+                data += part + (newline != NULL);
+                size -= part + (newline != NULL);
         }
-        qsort(judge->devices, judge->n_devices, sizeof *judge->devices, more_written_first);
-
-        for (size_t i = 0; i < judge->n_devices && decider; i++)
-                if (strcmp(judge->devices[i].name, decider) == 0)
-                        judge->decider = &judge->devices[i];
-        /* A sum of several devices is not one: it decides when there is nothing else. */
-        for (size_t pass = 0; pass < 2 && !judge->decider && !judge->wanted; pass++)
-                for (size_t i = 0; i < judge->n_devices && !judge->decider; i++)
-                        if (judge->devices[i].written_kb > 0 && (pass == 1 || !judge->devices[i].group))
-                                judge->decider = &judge->devices[i];
         return 0;
-}
-
-/* Some names of what the capture holds, for a message. */
-static const char *name_some(const Rows *rows, char *buf, size_t size)
-{
-        size_t at = 0;
-
-        buf[0] = '\0';
-        for (size_t i = 0; i < rows->n_devices && i < 8 && at < size; i++)
-                at += (size_t) snprintf(buf + at, size - at, "%s%s", i ? ", " : "", rows->devices[i].name);
-        if (rows->n_devices > 8 && at < size)
-                (void) snprintf(buf + at, size - at, ", ...");
-        return buf;
-}
-
-/* Why nobody decides. */
-static void explain(CaptureJudge *judge)
-{
-        const Rows *rows = &judge->rows;
-        RowFacts none = {
-                .device_name = "", .first_third_wkb_s = NAN, .last_third_wkb_s = NAN, .worst_wkb_s = NAN
-        };
-        Reasons *reasons = &judge->overall.reasons;
-        size_t n_incomplete = 0;
-        char names[200];
-
-        metrics_forget(&none.means);
-        for (size_t i = 0; i < rows->n_devices; i++)
-                n_incomplete += rows->devices[i].rows == 0;
-        if (rows->n_devices > 0 && judge->wanted)
-                reasons_add(reasons, REASON_NO_ROWS,
-                            "The capture has no row of %.64s; it has rows of %s. Name one of them.",
-                            judge->wanted, name_some(rows, names, sizeof names));
-        else if (n_incomplete > 0)
-                reasons_add(reasons, REASON_COLUMN_MISSING,
-                            "The capture lacks wkB/s or w_await, which sysstat before 9.1.2, -s and reports "
-                            "without -x do not print. Capture with: iostat -xyz 1.");
-        else if (rows->n_devices > 0)
-                reasons_add(reasons, REASON_NO_WRITE_COMPLETED,
-                            "No write completed on any of %zu devices (%s). Run iostat -xyz 1 while the test "
-                            "writes.",
-                            rows->n_devices, name_some(rows, names, sizeof names));
-        else if (judge->text.n_rows_without_header > 0)
-                reasons_add(reasons, REASON_HEADER_MISSING,
-                            "%" PRIu64 " row(s), but no line that names the columns (Device ... wkB/s ... "
-                            "w_await): without it nobody can tell which is which. Keep it in the capture.",
-                            judge->text.n_rows_without_header);
-        else if (judge->text.n_headers > 0 || judge->json.n_reports > 0)
-                reasons_add(reasons, REASON_NO_ROWS,
-                            "The capture has no row of any device: nothing was written while it ran. Run "
-                            "iostat -xyz 1 while the test writes.");
-        else if (judge->format == FORMAT_JSON)
-                reasons_add(reasons, REASON_NO_ROWS,
-                            "This JSON holds no whole report of iostat%s. Capture with: iostat -xyz -o JSON "
-                            "1 60.",
-                            report_is_cut(&judge->json) ? ", it breaks off" : "");
-        else
-                reasons_add(reasons, REASON_NO_ROWS,
-                            "This is no output of iostat -x: it has neither header nor rows. Capture with: "
-                            "iostat -xyz 1.");
-        judge_rows(&judge->limits, &none, &judge->overall);
 }
 
 int capture_judge_finish(CaptureJudge *judge)
 {
-        if (judge->format == FORMAT_TEXT) {
-                int r = text_finish(&judge->text);
-                if (r < 0)
-                        return r;
-        }
-        int r = list_devices(judge, judge->wanted ? find_wanted(judge) : -ENOENT);
+        int r = judge->line_size > 0 || judge->in_long ? end_line(judge, true) : 0;
         if (r < 0)
                 return r;
-        add_notes(judge);
-        if (judge->decider)
-                judge->overall = judge->decider->judgement;
-        else
-                explain(judge);
+        r = capture_decide(judge);
+        if (r < 0)
+                return r;
+        capture_add_notes(judge);
         return 0;
 }
+
+/* ---- the result ---- */
 
 size_t capture_judge_n_devices(const CaptureJudge *judge)
 {

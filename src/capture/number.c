@@ -49,6 +49,54 @@ bool number_parse(const char *text, size_t size, unsigned digits, Number *ret)
         return true;
 }
 
+#define GROUP 3
+
+bool number_parse_grouped(const char *text, size_t size, unsigned digits, char mark, Number *ret)
+{
+        char plain[64];
+        size_t n = 0, in_group = 0;
+        bool grouped = false, decimals = false;
+
+        if (size >= sizeof plain)
+                return false;
+        for (size_t i = 0; i < size; i++) {
+                bool digit = text[i] >= '0' && text[i] <= '9';
+
+                if (!decimals && (text[i] == '.' || text[i] == ',') && text[i] != mark) {
+                        if (in_group == 0 || in_group > GROUP || (grouped && in_group != GROUP))
+                                return false;
+                        grouped = true;
+                        in_group = 0;
+                        continue;
+                }
+                if (!digit && !decimals) { /* the whole part ends; a sign is before it */
+                        if (grouped && in_group != GROUP)
+                                return false;
+                        decimals = n > 0;
+                }
+                in_group += digit;
+                plain[n++] = text[i];
+        }
+        if (grouped && !decimals && in_group != GROUP)
+                return false;
+        return number_parse(plain, n, digits, ret);
+}
+
+bool number_may_be_grouped(const char *text, size_t size)
+{
+        const char *end = text + size, *p = text;
+
+        while (p < end && *p >= '0' && *p <= '9')
+                p++;
+        size_t whole = (size_t) (p - text);
+        if (whole == 0 || whole > GROUP || text[0] == '0' || p == end || (*p != '.' && *p != ','))
+                return false;
+        size_t rest = (size_t) (end - p) - 1;
+        for (p++; p < end && *p >= '0' && *p <= '9'; p++)
+                ;
+        return rest == GROUP && p == end;
+}
+
 double number_suffix_kb(char suffix)
 {
         switch (suffix) {

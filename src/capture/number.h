@@ -17,6 +17,13 @@ typedef struct Number {
  * is nothing of the kind ("nan", "1.2.3", "12x4"). */
 bool number_parse(const char *text, size_t size, unsigned digits, Number *ret);
 
+/* The same where MARK, "." or ",", is known to stand before decimals and the other one between thousands:
+ * "716,800.00", "1.024". False, too, when the groups are not of three digits. */
+bool number_parse_grouped(const char *text, size_t size, unsigned digits, char mark, Number *ret);
+
+/* Whether the only mark in TEXT may as well stand between thousands: "716,800", but not "0.800". */
+bool number_may_be_grouped(const char *text, size_t size);
+
 /* kB for one unit of the suffix, as iostat --human means it; 0: no such. */
 double number_suffix_kb(char suffix);
 

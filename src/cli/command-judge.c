@@ -185,7 +185,7 @@ static void print_text(const CaptureJudge *judge)
                 print_figure(j->measured.w_s);
                 print_figure(j->measured.w_await);
                 (void) snprintf(samples, sizeof samples, "%u/%u", j->samples_passing, j->samples_total);
-                (void) printf(" %11s  %s%s\n", samples, verdict_to_string(j->verdict),
+                (void) printf(" %11s  %s%s\n", samples, device->idle ? "idle" : verdict_to_string(j->verdict),
                               device == decider ? " <- decides" : "");
         }
         (void) printf("%s", capture_judge_n_devices(judge) > 0 ? "\n" : "");

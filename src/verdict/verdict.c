@@ -41,6 +41,9 @@ static const char *const reason_names[_REASON_MAX] = {
         [REASON_COLUMN_MISSING] = "column_missing",
         [REASON_HEADER_MISSING] = "header_missing",
         [REASON_NO_ROWS] = "no_rows",
+        [REASON_UNREADABLE_ROWS] = "unreadable_rows",
+        [REASON_NOT_A_CAPTURE] = "not_a_capture",
+        [REASON_IDLE] = "idle",
 };
 
 /* Index of TEXT in NAMES, or -EINVAL. */

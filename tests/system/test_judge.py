@@ -58,6 +58,48 @@ def test_text():
     assert any("53.85 ms" in line and "20 ms" in line and "w_await" in line for line in lines)
 
 
+TWO = (HEADER + "sdb 0.00 100.00 0.00 {}.00 9.00 90.00\n" + ROW)
+
+
+def test_bystanders():
+    """When two devices were written and differ, nobody can tell which one was tested."""
+    differ = TWO.format(100000).encode()
+    result = judge("--json", capture=differ)
+    document = json.loads(result.stdout)
+    assert (result.returncode, document["device"], document["verdict"]) == (3, None, "inconclusive")
+    assert [reason["code"] for reason in document["reasons"]] == ["wrong_device"]
+    assert "--device sdc" in document["reasons"][0]["detail"]
+    assert [(entry["device"], entry["verdict"]) for entry in document["devices"]] == [("sdc", "pass"), ("sdb", "fail")]
+    assert judge("--device", "sdc", capture=differ).returncode == 0
+    assert judge("--device", "sdb", capture=differ).returncode == 2
+    # The same bytes are those of one stack: the one written most decides.
+    assert judge(capture=TWO.format(690000).replace("9.00 90", "29.00 90").encode()).returncode == 0
+
+
+def test_idle_devices_are_no_failures():
+    idle = TWO.format(100).encode()
+    result = judge("--json", capture=idle)
+    document = json.loads(result.stdout)
+    assert (result.returncode, document["device"]) == (0, "sdc")
+    [entry] = [entry for entry in document["devices"] if entry["device"] == "sdb"]
+    assert (entry["verdict"], [reason["code"] for reason in entry["reasons"]]) == ("inconclusive", ["idle"])
+    table = judge(capture=idle).stdout.decode()
+    assert "fail" not in table and [line for line in table.splitlines() if line.startswith("sdb")][0].endswith("idle")
+    assert judge("--device", "sdb", capture=idle).returncode == 2
+
+
+def test_one_column_proves_a_failure():
+    """A fail needs one requirement missed, a pass needs both measured."""
+    def run(columns, figures):
+        result = judge("--json", capture=f"Device w/s {columns}\nsdc 1000.00 {figures}\n".encode())
+        document = json.loads(result.stdout)
+        return result.returncode, [reason["code"] for reason in document["reasons"]]
+    assert run("wkB/s", "2000.00") == (2, ["write_throughput_low", "column_missing"])
+    assert run("wkB/s", "700000.00") == (3, ["column_missing"])
+    assert run("w_await", "25.00") == (2, ["write_latency_high", "column_missing"])
+    assert run("w_await", "2.00") == (3, ["column_missing"])
+
+
 def test_standard_input_and_limits():
     capture = (HEADER + ROW).encode()
     assert judge(capture=capture).returncode == 0

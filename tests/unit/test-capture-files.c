@@ -149,7 +149,7 @@ static void test_sentences(void **state)
 
         _cleanup_free_ char *json = read_data("iostat-12.6.1-json-cut.txt", &size);
         _cleanup_(capture_judge_freep) CaptureJudge *json_judge = judge_pieces(json, size, NULL, size);
-        assert_non_null(strstr(capture_judge_note(json_judge, 0), "breaks off after report 3"));
+        assert_non_null(strstr(capture_judge_note(json_judge, 0), "breaks off"));
 
         /* Asked for by its path, or for one that is not there. */
         _cleanup_free_ char *x = read_data("iostat-12.6.1-x.txt", &size);

@@ -113,7 +113,7 @@ static void test_spool(void **state)
 {
         (void) state;
         for (unsigned round = 0; round < 2; round++) {
-                _cleanup_(capture_judge_freep) CaptureJudge *judge = judge_new(NULL);
+                _cleanup_(capture_judge_freep) CaptureJudge *judge = judge_new("sdc");
                 unsigned reports = 100000;
 
                 for (unsigned i = 0; i < reports; i++)
@@ -149,7 +149,7 @@ static void test_damaged(void **state)
         assert_int_equal(j->verdict, VERDICT_PASS);
         assert_int_equal(j->samples_total, 36);
         assert_int_equal(j->samples_dropped, 2);
-        assert_true(noted(judge, "2 rows are damaged"));
+        assert_true(noted(judge, "2 rows that cannot be read were left out"));
 
         /* One in four: nobody knows what they hid. */
         _cleanup_(capture_judge_freep) CaptureJudge *worse = judge_new(NULL);
@@ -250,20 +250,24 @@ static void test_mixed(void **state)
         assert_string_equal(capture_judge_device(groups, 0)->name, "my disks");
 
         /* The endless document of an interrupted run, and what is no document at all. */
-        static const char *const broken[] = {
-                "{",
-                "{\"sysstat\": {\"hosts\": [{\"statistics\": [{\"disk\": [",
-                "{\"statistics\": [{]}",
-                "{}",
-                "{\"statistics\": [7, \"x\", [{}]]}",
-                "{\"statistics\": [{\"disk\": 3}, {\"disk\": [4, {\"disk_device\": 5}]}]}"
+        static const struct {
+                const char *text;
+                ReasonCode code;
+        } broken[] = {
+                { "{", REASON_NO_ROWS },
+                { "{}", REASON_NOT_A_CAPTURE },
+                { "{\"sysstat\": {\"hosts\": [{\"statistics\": [{\"disk\": [", REASON_NO_ROWS },
+                { "{\"statistics\": [{]}", REASON_NO_ROWS },
+                { "{\"statistics\": [7, \"x\", [{}]]}", REASON_NO_ROWS },
+                { "{\"statistics\": [{\"disk\": 3}, {\"disk\": [4, {\"disk_device\": 5}]}]}",
+                  REASON_UNREADABLE_ROWS },
         };
         for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
                 _cleanup_(capture_judge_freep) CaptureJudge *json = judge_new(NULL);
-                feed_text(json, broken[i]);
+                feed_text(json, broken[i].text);
                 j = finish(json);
                 assert_int_equal(j->verdict, VERDICT_INCONCLUSIVE);
-                assert_true(reasons_have(&j->reasons, REASON_NO_ROWS));
+                assert_int_equal(j->reasons.items[0].code, broken[i].code);
         }
 }
 
