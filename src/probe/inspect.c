@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at a path in a child: stat of a dying disk or a lost server may not return. */
 
-#include "child.h"
 #include "denial.h"
 
+#include "tierprobe/child.h"
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/probe.h"

@@ -2,8 +2,9 @@
 /* The probe itself, for the two files that know it: probe.c changes it, progress.c reads it. */
 #pragma once
 
-#include "child.h"
 #include "shared.h"
+
+#include "tierprobe/child.h"
 
 typedef enum StreamPhase {
         STREAM_PREPARING,

@@ -8,9 +8,9 @@
  * --hold   waits for a line on stdin before the files are released
  * --bare   one stream's write calls alone, in this process: neither histogram nor progress nor children */
 
-#include "../../src/probe/child.h"
 #include "../../src/probe/probe-internal.h"
 #include "../../src/probe/test-file.h"
+#include "tierprobe/child.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"

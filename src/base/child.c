@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A forked child that works for its parent over one socket, and dies with it. */
 
-#include "child.h"
+#include "tierprobe/child.h"
 
 #include "tierprobe/cleanup.h"
 
