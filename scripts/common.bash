@@ -3,13 +3,13 @@
 # shellcheck shell=bash disable=SC2034
 # What building the programs needs.
 PACKAGES_BUILD=(gcc libc6-dev meson ninja-build pkgconf
-        libsystemd-dev libmicrohttpd-dev libjansson-dev libinih-dev libmount-dev libjs-dygraphs)
+        libsystemd-dev libmicrohttpd-dev libgnutls28-dev libjansson-dev libinih-dev libmount-dev libjs-dygraphs)
 
 # What scripts/quickstart needs besides.
 PACKAGES_QUICKSTART=(curl jq)
 
 # What scripts/test --fast needs besides.
-PACKAGES_FAST=(libcmocka-dev python3 python3-pytest)
+PACKAGES_FAST=(curl openssl libcmocka-dev python3 python3-pytest)
 
 # What the whole of scripts/test needs besides: the other compiler, lint, valgrind, disks, a container.
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq

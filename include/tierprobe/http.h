@@ -45,13 +45,17 @@ typedef struct Service {
 } Service;
 
 typedef struct HttpServer HttpServer;
+typedef struct HttpAccess HttpAccess;
 
 typedef struct HttpOptions {
         const Address *listen; /* port 0: one that the kernel chooses */
         size_t n_listen;
-        const char *allowed_hosts;   /* space separated names beside the loopback ones; NULL none */
-        const Service *service;      /* must outlive the server */
-        unsigned idle_timeout_s;     /* of a connection on which nothing moves; 0: 15 s */
+        const char *allowed_hosts;         /* space separated names beside the loopback ones; NULL none */
+        const char *token_file;            /* "NAME TOKEN" or "TOKEN", one a line; NULL none */
+        const char *credentials_directory; /* where there may be a "token" in place of it; NULL none */
+        const char *tls_cert, *tls_key;    /* PEM; NULL none. All addresses but Unix sockets then speak TLS */
+        const Service *service;            /* must outlive the server */
+        unsigned idle_timeout_s;           /* of a connection on which nothing moves; 0: 15 s */
         uint64_t request_timeout_ns; /* for a request from its first byte, or the last reply, to its end; 0:
                                         30 s */
 } HttpOptions;
@@ -62,6 +66,20 @@ typedef struct HttpOptions {
 int http_server_new(HttpServer **ret, sd_event *event, const HttpOptions *options, char **ret_error);
 HttpServer *http_server_free(HttpServer *server);
 void http_server_freep(HttpServer **server);
+
+/* Reads what of OPTIONS can be renewed while serving: names, tokens, certificate. 0 or negative errno with a
+ * sentence in *RET_ERROR that names the file and what is wrong with it (NULL when out of memory), owned by
+ * the caller. */
+int http_access_load(HttpAccess **ret, const HttpOptions *options, char **ret_error);
+HttpAccess *http_access_unref(HttpAccess *access);
+void http_access_unrefp(HttpAccess **access);
+
+/* Puts ACCESS, which is taken, in the place of what http_server_new() has read. That there is a certificate
+ * or none decides how an address is served: that cannot be changed. */
+void http_server_set_access(HttpServer *server, HttpAccess *access);
+
+/* When the certificate expires; 0: there is none. */
+int64_t http_server_certificate_expiry_real_ns(const HttpServer *server);
 
 /* The address listener INDEX is bound to, with the real port where 0 was asked for: "127.0.0.1:40123". NULL
  * past the end. */

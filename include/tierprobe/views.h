@@ -46,6 +46,7 @@ typedef struct ServiceView {
         bool ready;      /* every target's last verdict is a fresh pass */
         const Config *config;
         uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
+        int64_t certificate_expiry_real_ns;                  /* 0: no TLS */
         size_t n_targets;
         size_t set_aside; /* damaged files of the state directory */
 } ServiceView;

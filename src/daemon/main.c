@@ -6,6 +6,7 @@
 #include "journal.h"
 #include "manager.h"
 #include "paths.h"
+#include "web.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -208,6 +209,8 @@ int daemon_main(int argc, char *argv[])
         if (options.done)
                 return EXIT_SUCCESS;
         int r = config_load(&options.config, &config, &error);
+        if (r >= 0 && (options.action == ACTION_SERVE || options.action == ACTION_CHECK_CONFIG))
+                r = web_check(config, &error);
         if (r >= 0 && options.action == ACTION_CHECK_CONFIG)
                 r = paths_check_now(config, CHECK_LOOK_NS, &error);
         if (r < 0) {

@@ -13,6 +13,7 @@
 #include "start.h"
 #include "state-directory.h"
 #include "trim.h"
+#include "web.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -299,18 +300,24 @@ static int start_ticking(Manager *manager)
                             &(TickerEvents){ .userdata = manager, .tick = on_tick });
 }
 
-static void on_loaded(Config *config, void *userdata)
+static void on_loaded(Config *config, HttpAccess *access, void *userdata)
 {
         Manager *manager = userdata;
         _cleanup_(config_freep) Config *before = manager->parts.config;
 
         if (runs_are_stopping(manager->parts.runs)) {
                 before = config; /* too late */
+                http_access_unref(access);
                 return;
         }
-        if (reload_needs_restart(before, config))
-                log_warning("[http] has changed: that takes a restart of tierprobed; until then it serves as "
-                            "before");
+        if (web_is_same(before, config)) {
+                http_server_set_access(manager->http, access);
+        } else {
+                http_access_unref(access);
+                log_warning(
+                        "[http] listen or TLS has changed: that takes a restart of tierprobed; until then it "
+                        "serves as before");
+        }
         keep_targets(&manager->parts, config);
         manager->parts.config = config;
         int r = add_targets(manager);
@@ -366,6 +373,8 @@ static void get(void *userdata, ServiceView *ret)
         ret->started_real_ns = manager->started_real_ns;
         ret->uptime_ns = clock_ns(CLOCK_MONOTONIC) - manager->started_ns;
         ret->pid = getpid();
+        if (manager->http)
+                ret->certificate_expiry_real_ns = http_server_certificate_expiry_real_ns(manager->http);
 }
 
 static bool get_target(void *userdata, size_t index, TargetView *ret)
@@ -559,15 +568,10 @@ static int on_settled(sd_event_source *source, uint64_t usec, void *userdata)
 
 static int listen_and_watch(Manager *manager)
 {
-        const Config *config = manager->parts.config;
         _cleanup_free_ char *error = NULL;
+        const HttpOptions options = web_options(manager->parts.config, &manager->service);
 
-        int r = http_server_new(&manager->http, manager->event,
-                                &(HttpOptions){ .listen = config->listen,
-                                                .n_listen = config->n_listen,
-                                                .allowed_hosts = config->allowed_hosts,
-                                                .service = &manager->service },
-                                &error);
+        int r = http_server_new(&manager->http, manager->event, &options, &error);
         if (r < 0) {
                 log_error("%s", error ? error : strerror(-r));
                 return r;

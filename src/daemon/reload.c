@@ -4,6 +4,7 @@
 #include "reload.h"
 
 #include "paths.h"
+#include "web.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -22,20 +23,25 @@ struct Reload {
         const ConfigOptions *options;
         Config *const *in_force;
         ReloadEvents events;
-        Config *config;   /* that is being looked at; NULL: none */
-        PathCheck *check; /* likewise */
+        Config *config;     /* that is being looked at; NULL: none */
+        HttpAccess *access; /* of it */
+        PathCheck *check;   /* likewise */
         bool again;
 };
 
 static void start(Reload *reload);
 
-/* One way or the other: CONFIG is taken, or ERROR says why there is none. */
-static void finish(Reload *reload, Config *config, const char *error)
+/* One way or the other: what was read is taken, or ERROR says why it is not. */
+static void finish(Reload *reload, const char *error)
 {
-        if (config)
-                reload->events.loaded(config, reload->events.userdata);
-        else
+        if (error) {
+                reload->config = config_free(reload->config);
+                reload->access = http_access_unref(reload->access);
                 reload->events.refused(error, reload->events.userdata);
+        } else {
+                reload->events.loaded(TAKE_PTR(reload->config), TAKE_PTR(reload->access),
+                                      reload->events.userdata);
+        }
         (void) sd_notify(0, "READY=1");
         if (reload->again)
                 start(reload);
@@ -44,11 +50,10 @@ static void finish(Reload *reload, Config *config, const char *error)
 static void on_checked(const char *faults, void *userdata)
 {
         Reload *reload = userdata;
-        _cleanup_(config_freep) Config *config = TAKE_PTR(reload->config);
         _cleanup_free_ char *error = faults ? strdup(faults) : NULL;
 
         reload->check = path_check_free(reload->check);
-        finish(reload, faults ? NULL : TAKE_PTR(config), error ? error : "out of memory");
+        finish(reload, !faults ? NULL : error ? error : "out of memory");
 }
 
 static void start(Reload *reload)
@@ -58,14 +63,13 @@ static void start(Reload *reload)
         reload->again = false;
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
         int r = config_load(reload->options, &reload->config, &error);
-        if (r >= 0) {
+        if (r >= 0)
+                r = web_load_access(reload->config, &reload->access, &error);
+        if (r >= 0)
                 r = path_check_new(&reload->check, reload->event, reload->looks, reload->config,
                                    *reload->in_force, false, LOOK_TIMEOUT_NS, on_checked, reload);
-                if (r < 0)
-                        reload->config = config_free(reload->config);
-        }
         if (r < 0)
-                finish(reload, NULL, error ? error : strerror(-r));
+                finish(reload, error ? error : strerror(-r));
 }
 
 int reload_new(Reload **ret, sd_event *event, Looks *looks, const ConfigOptions *options,
@@ -90,6 +94,7 @@ Reload *reload_free(Reload *reload)
                 return NULL;
         path_check_free(reload->check);
         config_free(reload->config);
+        http_access_unref(reload->access);
         sd_event_unref(reload->event);
         free(reload);
         return NULL;
@@ -106,22 +111,4 @@ void reload_ask(Reload *reload)
                 reload->again = true;
         else
                 start(reload);
-}
-
-/* ---- what a reload cannot change ---- */
-
-static bool same_text(const char *a, const char *b)
-{
-        return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-bool reload_needs_restart(const Config *a, const Config *b)
-{
-        if (a->n_listen != b->n_listen)
-                return true;
-        for (size_t i = 0; i < a->n_listen; i++)
-                if (!address_equal(&a->listen[i], &b->listen[i]))
-                        return true;
-        return !same_text(a->allowed_hosts, b->allowed_hosts) || !same_text(a->token_file, b->token_file) ||
-               !same_text(a->tls_cert, b->tls_cert) || !same_text(a->tls_key, b->tls_key);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SIGHUP: reads a new configuration and looks at its paths, without holding up the loop. What it finds goes
- * up by callbacks. */
+/* SIGHUP: reads a new configuration and the files that it names, and looks at its paths, without holding up
+ * the loop. What it finds goes up by callbacks. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,12 +10,14 @@
 #include "looks.h"
 
 #include "tierprobe/config.h"
+#include "tierprobe/http.h"
 
 typedef struct Reload Reload;
 
 typedef struct ReloadEvents {
         void *userdata;
-        void (*loaded)(Config *config, void *userdata);     /* it is good; the receiver's */
+        void (*loaded)(Config *config, HttpAccess *access,
+                       void *userdata);                     /* it is good; both are the receiver's */
         void (*refused)(const char *error, void *userdata); /* one line for each fault */
 } ReloadEvents;
 
@@ -27,6 +29,3 @@ void reload_freep(Reload **reload);
 
 /* Reads it; one of the callbacks follows. While one is being read, another reading follows that. */
 void reload_ask(Reload *reload);
-
-/* What changing [http] takes: whether A and B differ where only a restart helps. */
-bool reload_needs_restart(const Config *a, const Config *b);

@@ -121,6 +121,7 @@ static Connection *connection_new(Listener *listener, int fd)
         }
         (void) sd_event_source_set_description(connection->deadline, "http-deadline");
         peer_read(fd, &connection->peer);
+        connection->access = http_access_ref(server->access);
         connection->opened_ns = connection->active_ns = clock_ns(CLOCK_MONOTONIC);
         connection->next = listener->connections;
         if (connection->next)
@@ -142,6 +143,7 @@ static void connection_free(Connection *connection)
                 connection->next->previous = connection->previous;
         listener->n_staying -= !connection->leaving;
         (void) sd_event_source_disable_unref(connection->deadline);
+        http_access_unref(connection->access);
         free(connection);
 }
 
@@ -170,9 +172,4 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
                 *context = NULL;
                 break;
         }
-}
-
-void connection_who(const Connection *connection, char buf[WHO_SIZE])
-{
-        peer_format(&connection->peer, buf);
 }

@@ -62,6 +62,7 @@ static void note_field(RequestHead *head, const char *name, const char *value)
                 { MHD_HTTP_HEADER_CONTENT_TYPE, &head->content_type },
                 { MHD_HTTP_HEADER_ORIGIN, &head->origin },
                 { "Sec-Fetch-Site", &head->sec_fetch_site },
+                { MHD_HTTP_HEADER_AUTHORIZATION, &head->authorization },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(wanted); i++)

@@ -10,6 +10,7 @@ typedef struct Problem {
         unsigned status;
         const char *code;            /* stable, part of the API */
         const char *allow;           /* for 405: the methods that would do; else NULL */
+        const char *authenticate;    /* for 401: the challenge; else NULL */
         bool close;                  /* what follows on this connection cannot be trusted */
         unsigned long retry_after_s; /* 0: none */
         char detail[PROBLEM_DETAIL_SIZE];

@@ -128,6 +128,7 @@ enum MHD_Result reply_problem_with(Request *request, const Problem *problem, con
         (void) snprintf(retry_after, sizeof retry_after, "%lu", problem->retry_after_s);
         const ReplyHeader headers[] = {
                 { MHD_HTTP_HEADER_ALLOW, problem->allow },
+                { MHD_HTTP_HEADER_WWW_AUTHENTICATE, problem->authenticate },
                 { MHD_HTTP_HEADER_RETRY_AFTER, problem->retry_after_s ? retry_after : NULL },
                 { MHD_HTTP_HEADER_CONNECTION, problem->close ? "close" : NULL },
                 { NULL, NULL },

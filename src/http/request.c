@@ -3,6 +3,7 @@
  * first, then who is asked, then what is asked, then whether it may be. */
 
 #include "reply.h"
+#include "rights.h"
 #include "routes.h"
 #include "server.h"
 
@@ -26,7 +27,7 @@ static Method method_from_text(const char *text)
 static int check_head(const Request *request, Problem *problem)
 {
         const HttpServer *server = request->server;
-        const HostRules rules = { .allowed_hosts = server->allowed_hosts,
+        const HostRules rules = { .allowed_hosts = server->access->allowed_hosts,
                                   .listen = server->addresses,
                                   .n_listen = server->n_listeners };
         Address local = { .size = sizeof local.storage };
@@ -36,19 +37,6 @@ static int check_head(const Request *request, Problem *problem)
         if (getsockname(request->connection->fd, &local.any, &local.size) < 0)
                 return problem_set(problem, 400, "bad_connection", "the connection is gone");
         return guard_host(&request->head, &rules, &local, problem);
-}
-
-/* Requests that change something need more than reads do. */
-static int check_change(const Request *request, Problem *problem)
-{
-        if (guard_origin(&request->head, problem) < 0)
-                return -1;
-        if (!request->connection->listener->loopback)
-                return problem_set(
-                        problem, 403, "read_only_listener",
-                        "this address serves reads; start and abort runs through a loopback address "
-                        "or a Unix socket");
-        return 0;
 }
 
 static int check_route(Request *request, Problem *problem)
@@ -61,7 +49,10 @@ static int check_route(Request *request, Problem *problem)
         }
         if (!request->route)
                 return problem_set(problem, 404, "not_found", "there is nothing at this path");
-        if (request->route->method != METHOD_GET && check_change(request, problem) < 0)
+        /* Requests that change something need more than reads do. */
+        if (request->route->method != METHOD_GET &&
+            (guard_origin(&request->head, problem) < 0 ||
+             rights_check(request->connection, &request->head, request->token, problem) < 0))
                 return -1;
         if (guard_body(&request->head, request->route->takes_body, problem) < 0)
                 return -1;

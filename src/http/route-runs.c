@@ -3,6 +3,7 @@
 
 #include "growing-text.h"
 #include "reply.h"
+#include "rights.h"
 #include "route-page.h"
 #include "routes.h"
 
@@ -217,7 +218,7 @@ enum MHD_Result handle_abort(Request *request)
         if (!run_id_is_valid(request->rest))
                 return reply_no_run(request);
         memcpy(id, request->rest, strlen(request->rest) + 1);
-        connection_who(request->connection, who);
+        request_who(request, who);
         switch (service->abort_run(service->userdata, id, who)) {
         case ABORT_ACCEPTED:
                 break;

@@ -4,6 +4,7 @@
 
 #include "growing-text.h"
 #include "reply.h"
+#include "rights.h"
 #include "routes.h"
 
 #include "tierprobe/cleanup.h"
@@ -179,7 +180,7 @@ enum MHD_Result handle_start(Request *request)
 
         if (!start)
                 return MHD_NO;
-        connection_who(request->connection, start->who);
+        request_who(request, start->who);
         if (read_choices(request, start, &problem) < 0)
                 return reply_problem(request, &problem);
         int r = *start->target ? start_one(service, start, start->target, &problem)

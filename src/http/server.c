@@ -128,19 +128,49 @@ static size_t on_unescape(void *userdata, struct MHD_Connection *mhd, char *text
 
 /* ---- starting ---- */
 
+/* The library lets it choose for each connection: a renewed certificate is in force at once, and nobody loses
+ * the connection that has the old one. The session's pointer is the library's connection. */
+static int on_certificate(gnutls_session_t session, const gnutls_datum_t *authorities, int n_authorities,
+                          const gnutls_pk_algorithm_t *algorithms, int n_algorithms,
+                          gnutls_pcert_st **ret_chain, unsigned *ret_n_chain, gnutls_privkey_t *ret_key)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(gnutls_session_get_ptr(session), MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        const Connection *connection = info ? info->socket_context : NULL;
+
+        (void) authorities;
+        (void) n_authorities;
+        (void) algorithms;
+        (void) n_algorithms;
+        if (!connection || !connection->access->certificate)
+                return -1;
+        *ret_chain = connection->access->certificate->chain;
+        *ret_n_chain = connection->access->certificate->n_chain;
+        *ret_key = connection->access->certificate->key;
+        return 0;
+}
+
 static int listener_start_daemon(Listener *listener, int fd)
 {
         const HttpServer *server = listener->server;
+        static char priorities[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+        struct MHD_OptionItem tls[] = {
+                { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *) on_certificate },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, priorities },
+                { MHD_OPTION_END, 0, NULL },
+        };
 
         listener->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL, request_handle, listener,
-                MHD_OPTION_EXTERNAL_LOGGER, on_log, listener, /* first: options may already log */
+                MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG | (listener->tls ? MHD_USE_TLS : 0), 0, NULL,
+                NULL, request_handle, listener, MHD_OPTION_EXTERNAL_LOGGER, on_log,
+                listener, /* first: options may already log */
                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, library_is_lenient() ? 0 : 1,
                 MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, request_new,
                 listener, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, listener,
                 MHD_OPTION_NOTIFY_COMPLETED, request_completed, listener, MHD_OPTION_CONNECTION_LIMIT,
                 (unsigned) CONNECTIONS_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, server->idle_timeout_s,
-                MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
+                MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_ARRAY,
+                listener->tls ? tls : &tls[ELEMENTSOF(tls) - 1], MHD_OPTION_END);
         return listener->daemon ? 0 : -ENOMEM;
 }
 
@@ -192,6 +222,8 @@ static int listener_open(HttpServer *server, const Address *wanted, char **ret_e
                 return fd;
         listener->server = server;
         listener->loopback = address_is_loopback(address);
+        listener->is_unix = address->any.sa_family == AF_UNIX;
+        listener->tls = server->access->certificate && !listener->is_unix;
         address_format(address, listener->text);
         remember_socket_file(listener, address);
         server->n_listeners++;
@@ -211,19 +243,27 @@ static int server_open(HttpServer *server, const HttpOptions *options, char **re
         server->listeners = calloc(options->n_listen + 1, sizeof *server->listeners);
         if (!server->addresses || !server->listeners)
                 return -ENOMEM;
-        if (options->allowed_hosts) {
-                server->allowed_hosts = strdup(options->allowed_hosts);
-                if (!server->allowed_hosts)
-                        return -ENOMEM;
-        }
+        int r = http_access_load(&server->access, options, ret_error);
+        if (r < 0)
+                return r;
         if (getrandom(&server->start_random, sizeof server->start_random, GRND_NONBLOCK) < 0)
                 server->start_random = (uint32_t) (clock_ns(CLOCK_REALTIME) / NS_PER_US);
         for (size_t i = 0; i < options->n_listen; i++) {
-                int r = listener_open(server, &options->listen[i], ret_error);
+                r = listener_open(server, &options->listen[i], ret_error);
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+static void warn_of_bare_tokens(const HttpServer *server)
+{
+        for (size_t i = 0; i < server->n_listeners; i++)
+                if (server->access->tokens && !server->listeners[i].loopback && !server->listeners[i].tls)
+                        log_warning("%s: tokens come here for everyone on the way to read; set tls_cert and "
+                                    "tls_key in "
+                                    "[http]",
+                                    server->listeners[i].text);
 }
 
 int http_server_new(HttpServer **ret, sd_event *event, const HttpOptions *options, char **ret_error)
@@ -243,6 +283,7 @@ int http_server_new(HttpServer **ret, sd_event *event, const HttpOptions *option
                 http_server_free(server);
                 return r;
         }
+        warn_of_bare_tokens(server);
         *ret = server;
         return 0;
 }
@@ -272,7 +313,7 @@ HttpServer *http_server_free(HttpServer *server)
                 listener_close(&server->listeners[i], &server->addresses[i]);
         free(server->listeners);
         free(server->addresses);
-        free(server->allowed_hosts);
+        http_access_unref(server->access);
         server->event = sd_event_unref(server->event);
         free(server);
         return NULL;
@@ -282,6 +323,17 @@ void http_server_freep(HttpServer **server)
 {
         if (*server)
                 *server = http_server_free(*server);
+}
+
+void http_server_set_access(HttpServer *server, HttpAccess *access)
+{
+        http_access_unref(server->access);
+        server->access = access;
+}
+
+int64_t http_server_certificate_expiry_real_ns(const HttpServer *server)
+{
+        return server->access->certificate ? server->access->certificate->not_after_real_ns : 0;
 }
 
 const char *http_server_address(const HttpServer *server, size_t index)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "access.h"
 #include "guard.h"
 #include "head.h"
 #include "peer.h"
@@ -34,7 +35,7 @@ typedef struct Listener {
         HttpServer *server;
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer, *again;
-        bool loopback;
+        bool loopback, is_unix, tls;
         struct Connection *connections; /* newest first */
         size_t n_staying;               /* of those, that were not told to go */
         bool has_closed;                /* a connection, in this turn */
@@ -47,13 +48,14 @@ typedef struct Listener {
 struct HttpServer {
         sd_event *event;
         const Service *service;
-        char *allowed_hosts;
+        HttpAccess *access;
         Address *addresses; /* of each listener */
         Listener *listeners;
         size_t n_listeners;
         uint32_t start_random; /* makes ETags of two runs of the daemon differ */
         unsigned idle_timeout_s;
         uint64_t request_timeout_ns;
+        uint64_t n_wrong_tokens, wrong_tokens_said_ns;
         uint64_t counts[_METHOD_MAX][N_STATUSES];
 };
 
@@ -64,6 +66,7 @@ typedef struct Connection {
         struct Connection *previous, *next;
         int fd; /* libmicrohttpd's */
         Peer peer;
+        HttpAccess *access; /* as it was when the connection began, for its certificate */
         sd_event_source *deadline;
         uint64_t opened_ns;
         uint64_t active_ns; /* when a request began, its answer moved on or ended; at first, when it was
@@ -85,7 +88,8 @@ typedef struct Request {
         const char *rest; /* what follows the route's prefix in the path */
         Query query;
         const struct Route *route;
-        bool refused; /* for problem */
+        char token[NAME_SIZE]; /* the name of the one that was shown; empty: none was needed */
+        bool refused;          /* for problem */
         Problem problem;
         char allow[ALLOW_SIZE]; /* methods the path takes, for 405 and OPTIONS */
         char *body;             /* GUARD_MAX_BODY bytes once there is one */
@@ -104,10 +108,6 @@ void connection_touch(Connection *connection);
 
 /* Whether it has lived long enough or had its number of requests: the answer to come is the last. */
 bool connection_is_due(const Connection *connection);
-
-/* Writes who asks, for the journal: "127.0.0.1:51234", "uid 1000 pid 4711". */
-#define WHO_SIZE PEER_TEXT_SIZE
-void connection_who(const Connection *connection, char buf[WHO_SIZE]);
 
 /* Long replies (streamed, or read slowly by the client) may take this long. */
 #define REPLY_TIMEOUT_NS (UINT64_C(300) * 1000000000)

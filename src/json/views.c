@@ -4,6 +4,7 @@
 #include "json-internal.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 #include "tierprobe/json.h"
 
 /* The newest sample; null when there is none yet. */
@@ -107,6 +108,17 @@ static json_t *profiles(const Config *config)
         return TAKE_PTR(array);
 }
 
+/* Days are whole ones, and below zero once it has expired: what a monitoring rule compares. */
+static json_t *certificate(int64_t expiry_real_ns)
+{
+        int64_t left_ns = expiry_real_ns - (int64_t) clock_ns(CLOCK_REALTIME);
+
+        if (expiry_real_ns == 0)
+                return json_null();
+        return OBJECT({ "expires_at", json_time_or_null(expiry_real_ns) },
+                      { "days_left", json_integer(left_ns / (int64_t) NS_PER_DAY - (left_ns < 0)) });
+}
+
 json_t *json_status(const ServiceView *view, const TargetView *targets)
 {
         return OBJECT(
@@ -116,6 +128,7 @@ json_t *json_status(const ServiceView *view, const TargetView *targets)
                          { "pid", json_integer(view->pid) },
                          { "started_at", json_time_or_null(view->started_real_ns) },
                          { "uptime_s", json_seconds_from_ns(view->uptime_ns) },
+                         { "certificate", certificate(view->certificate_expiry_real_ns) },
                          { "tick_lateness_p99_ms", json_real((double) view->tick_lateness_p99_ns / 1e6) },
                          { "tick_lateness_max_ms", json_real((double) view->tick_lateness_max_ns / 1e6) }) },
                 { "state", json_text(view->running ? "running" : "idle") },

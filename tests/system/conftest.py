@@ -15,6 +15,7 @@ import tempfile
 import pytest
 
 from harness import BUILD, TIERPROBE, TIERPROBED, Daemon, call, config_text, sections_for, lab
+from stub import Stub
 
 
 def pytest_configure(config):
@@ -76,6 +77,29 @@ def disk():
     """disk(**behaviour) makes a disk that lives as long as the test."""
     with contextlib.ExitStack() as stack:
         yield lambda **behaviour: stack.enter_context(lab.disk(**behaviour))
+
+
+@pytest.fixture
+def make(tmp_path):
+    """make(NAME=VALUE...) starts an HTTP server over a made-up daemon, with STUB_NAME=VALUE in its environment."""
+    stubs = []
+
+    def _make(**env):
+        directory = tmp_path / f"state-{len(stubs)}"  # one writer each: rings are locked
+        directory.mkdir()
+        stub = Stub(directory, **env)
+        stubs.append(stub)
+        return stub
+
+    yield _make
+    for stub in stubs:
+        if stub.error is None and stub.process.returncode is None:
+            stub.close()
+
+
+@pytest.fixture
+def stub(make):
+    return make()
 
 
 @pytest.fixture

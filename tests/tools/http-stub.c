@@ -6,11 +6,12 @@
  *   STUB_TARGETS   names, default "cache logs"              STUB_RECORDS   samples in each ring, default 50
  *   STUB_CAPACITY  of each ring, default 100                STUB_HOSTS     allowed_hosts
  *   STUB_REQUEST_TIMEOUT_MS, STUB_IDLE_TIMEOUT_S            STUB_VERDICT   of the targets, default pass
+ *   STUB_TOKENS, STUB_CERT, STUB_KEY, STUB_CREDENTIALS: token_file, tls_cert, tls_key, credentials_directory
  *   STUB_START     what becomes of a request to run: accept, busy, cooldown, budget, refuse, mixed
  *
  * Commands, each answered with one line: "loops" (iterations of the event loop so far), "counts" (requests by
  * method and status), "change" (the generation goes up), "append N" (N more samples), "drop" (the last target
- * goes). End of input ends the program. */
+ * goes), "renew" (tokens and certificate are read again). End of input ends the program. */
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -43,6 +44,7 @@ typedef struct Stub {
         const char *start;
         uint64_t generation, records;
         sd_event *event;
+        HttpOptions options;
         HttpServer *server;
 } Stub;
 
@@ -71,6 +73,8 @@ static void stub_get(void *userdata, ServiceView *ret)
                               .verdict = stub.verdict,
                               .ready = stub.verdict == VERDICT_PASS,
                               .config = &stub.config,
+                              .certificate_expiry_real_ns =
+                                      stub.server ? http_server_certificate_expiry_real_ns(stub.server) : 0,
                               .n_targets = stub.n_targets };
 }
 
@@ -338,6 +342,13 @@ static void command(const char *line)
         } else if (strcmp(line, "change") == 0) {
                 stub.generation++;
                 (void) printf("ok\n");
+        } else if (strcmp(line, "renew") == 0) {
+                _cleanup_free_ char *error = NULL;
+                HttpAccess *access = NULL;
+
+                if (http_access_load(&access, &stub.options, &error) == 0)
+                        http_server_set_access(stub.server, access);
+                (void) printf("%s\n", error ? error : "ok");
         } else if (strncmp(line, "append ", 7) == 0) {
                 append_records(strtoull(line + 7, NULL, 10));
                 (void) printf("ok\n");
@@ -408,17 +419,19 @@ int main(void)
         int r = sd_event_default(&stub.event);
         if (r < 0)
                 die("sd_event_default", r);
-        r = http_server_new(
-                &stub.server, stub.event,
-                &(HttpOptions){ .listen = listen,
-                                .n_listen = n_listen,
-                                .allowed_hosts = getenv("STUB_HOSTS"),
-                                .service = &service,
-                                .idle_timeout_s =
-                                        (unsigned) strtoul(env("STUB_IDLE_TIMEOUT_S", "0"), NULL, 10),
-                                .request_timeout_ns =
-                                        strtoull(env("STUB_REQUEST_TIMEOUT_MS", "0"), NULL, 10) * NS_PER_MS },
-                &error);
+        stub.options = (HttpOptions){
+                .listen = listen,
+                .n_listen = n_listen,
+                .allowed_hosts = getenv("STUB_HOSTS"),
+                .token_file = getenv("STUB_TOKENS"),
+                .credentials_directory = getenv("STUB_CREDENTIALS"),
+                .tls_cert = getenv("STUB_CERT"),
+                .tls_key = getenv("STUB_KEY"),
+                .service = &service,
+                .idle_timeout_s = (unsigned) strtoul(env("STUB_IDLE_TIMEOUT_S", "0"), NULL, 10),
+                .request_timeout_ns = strtoull(env("STUB_REQUEST_TIMEOUT_MS", "0"), NULL, 10) * NS_PER_MS
+        };
+        r = http_server_new(&stub.server, stub.event, &stub.options, &error);
         if (r < 0) {
                 (void) fprintf(stderr, "%s\n", error ? error : strerror(-r));
                 return 1;
