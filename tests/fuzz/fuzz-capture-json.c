@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What fuzz-capture-text.c demands, for JSON: a document as it is, and anything else, or a document whose
- * last byte is odd, inside of one, where the reader of reports gets it at once. Seeds: tests/data/judge/. */
+ * last byte is odd, inside of one, where the reader of reports gets it at once. Seeds: tests/data/judge/
+ * in all its folders. */
 
 #include "fuzz-capture.h"
 

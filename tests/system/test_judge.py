@@ -8,9 +8,11 @@ import subprocess
 import pytest
 from harness import ROOT, SANITIZED, TIERPROBE
 
-CAPTURES = ROOT / "tests" / "data" / "judge"
+CAPTURES = ROOT / "tests" / "data" / "judge" / "layouts"
+PUBLISHED = ROOT / "tests" / "data" / "judge" / "published"
+REPORTS = ROOT / "tests" / "data" / "judge" / "reports"
 STATUS = {"pass": 0, "fail": 2, "inconclusive": 3}
-EXPECTED = [line.split("\t") for line in (CAPTURES / "expected.tsv").read_text().splitlines()[1:]]
+EXPECTED = [line.split("\t") for line in (PUBLISHED / "expected.tsv").read_text().splitlines()[1:]]
 HEADER = "Device r/s w/s rkB/s wkB/s w_await %util\n"
 ROW = "sdc 0.00 1000.00 0.00 700000.00 5.00 90.00\n"
 
@@ -24,7 +26,7 @@ def judge(*arguments, capture=None, **options):
 
 @pytest.mark.parametrize("file,device,verdict", [row[:3] for row in EXPECTED], ids=[row[0] for row in EXPECTED])
 def test_published(file, device, verdict):
-    result = judge("--json", str(CAPTURES / file), "--device", device)
+    result = judge("--json", str(PUBLISHED / file), "--device", device)
     document = json.loads(result.stdout)
     assert result.returncode == STATUS[verdict]
     assert result.stderr == b""
@@ -36,6 +38,25 @@ def test_published(file, device, verdict):
     assert judged["reasons"] == document["reasons"]
     assert [criterion["column"] for criterion in judged["criteria"]] == ["wkB/s", "w_await"]
     assert set(judged["samples"]) == {"total", "passing"}
+
+
+REPORTED = [line.split("\t") for line in (REPORTS / "expected.tsv").read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize("file,device,accepted", [row[:3] for row in REPORTED], ids=["/".join(row[:2]) for row in REPORTED])
+def test_reports(file, device, accepted):
+    """Exit status and document agree, whatever the file holds."""
+    arguments = ["--json", str(REPORTS / file)] + (["--device", device] if device != "-" else [])
+    result = judge(*arguments)
+    document = json.loads(result.stdout)
+    assert document["verdict"] in accepted.split("|")
+    assert result.returncode == STATUS[document["verdict"]]
+    assert document["notes"] == [line.removeprefix("tierprobe judge: ") for line in result.stderr.decode().splitlines()]
+
+
+def test_every_report_has_its_line():
+    files = {path.name for path in REPORTS.iterdir()} - {"expected.tsv"}
+    assert files == {row[0] for row in REPORTED}
 
 
 def test_document():

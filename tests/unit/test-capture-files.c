@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every capture in tests/data/judge: expected.tsv holds the published measurements, layouts.tsv every layout
- * of sysstat. Each is fed whole, byte by byte, and in pieces, and must give the same. */
+/* Every capture in tests/data/judge: published/ holds published measurements, layouts/ every layout of
+ * sysstat, reports/ what people put into mails and issues. Each is fed whole, byte by byte, and in pieces,
+ * and must give the same. */
 
 #include "tierprobe/capture.h"
 #include "tierprobe/cleanup.h"
@@ -19,12 +20,14 @@
 
 #define MAX_FIELDS 8
 
-static char *read_data(const char *name, size_t *ret_size)
+static const size_t pieces[] = { 1 << 20, 1, 7, 4096 };
+
+static char *read_data(const char *folder, const char *name, size_t *ret_size)
 {
         const char *data = getenv("TIERPROBE_TEST_DATA");
         char *text = NULL;
 
-        _cleanup_free_ char *path = path_format("%s/judge/%s", data ? data : "tests/data", name);
+        _cleanup_free_ char *path = path_format("%s/judge/%s/%s", data ? data : "tests/data", folder, name);
         assert_non_null(path);
         int r = read_file_at(AT_FDCWD, path, 1 << 20, &text, ret_size);
         if (r < 0)
@@ -54,16 +57,16 @@ static void check_figure(const char *file, const char *expected, double value)
                 fail_msg("%s: %f is not %s", file, value, expected);
 }
 
-/* FIELDS as the header of layouts.tsv names them; of expected.tsv only the first three. */
-static void check_case(char *fields[MAX_FIELDS], size_t n, bool published)
+/* FIELDS as the header of layouts/expected.tsv names them; of that of published/ only the first three. */
+static void check_case(const char *folder, char *fields[MAX_FIELDS], size_t n)
 {
-        static const size_t pieces[] = { 1 << 20, 1, 7, 4096 };
         const char *file = fields[0];
+        bool published = strcmp(folder, "published") == 0;
         size_t size = 0;
 
         assert_true(n >= (published ? 3 : 7));
-        _cleanup_free_ char *text = read_data(file, &size);
-        for (size_t p = 0; p < sizeof pieces / sizeof pieces[0]; p++) {
+        _cleanup_free_ char *text = read_data(folder, file, &size);
+        for (size_t p = 0; p < ELEMENTSOF(pieces); p++) {
                 /* Published: asked for by name, and found without. */
                 _cleanup_(capture_judge_freep) CaptureJudge *judge =
                         judge_pieces(text, size, published && p % 2 ? fields[1] : NULL, pieces[p]);
@@ -89,12 +92,62 @@ static void check_case(char *fields[MAX_FIELDS], size_t n, bool published)
         }
 }
 
-static void check_table(const char *name, bool published, unsigned at_least)
+/* Whether TEXT is in a reason or in a note. */
+static bool says(const CaptureJudge *judge, const char *text)
+{
+        const Reasons *reasons = &capture_judge_overall(judge)->reasons;
+        const char *note = NULL;
+
+        for (size_t i = 0; i < reasons->n; i++)
+                if (strstr(reasons->items[i].detail, text))
+                        return true;
+        for (size_t i = 0; (note = capture_judge_note(judge, i)); i++)
+                if (strstr(note, text))
+                        return true;
+        return false;
+}
+
+static bool is_among(const char *list, const char *word)
+{
+        size_t size = strlen(word);
+
+        for (const char *p = list; (p = strstr(p, word)); p += size)
+                if ((p == list || p[-1] == '|') && (p[size] == '|' || p[size] == '\0'))
+                        return true;
+        return false;
+}
+
+/* FIELDS as the header of reports/expected.tsv names them. */
+static void check_report(const char *folder, char *fields[MAX_FIELDS], size_t n)
+{
+        const char *file = fields[0], *device = fields[1], *said = fields[3], *never = fields[4];
+        size_t size = 0;
+
+        assert_int_equal(n, 6);
+        _cleanup_free_ char *text = read_data(folder, file, &size);
+        for (size_t p = 0; p < ELEMENTSOF(pieces); p++) {
+                _cleanup_(capture_judge_freep) CaptureJudge *judge =
+                        judge_pieces(text, size, strcmp(device, "-") == 0 ? NULL : device, pieces[p]);
+                const Judgement *j = capture_judge_overall(judge);
+
+                if (!is_among(fields[2], verdict_to_string(j->verdict)))
+                        fail_msg("%s: %s, not %s", file, verdict_to_string(j->verdict), fields[2]);
+                if (strcmp(said, "-") != 0 && !says(judge, said))
+                        fail_msg("%s does not say \"%s\" but \"%s\"", file, said,
+                                 j->reasons.n ? j->reasons.items[0].detail : "nothing");
+                if (strcmp(never, "-") != 0 && says(judge, never))
+                        fail_msg("%s says \"%s\"", file, never);
+                assert_true(j->verdict == VERDICT_PASS || j->reasons.n > 0);
+        }
+}
+
+static void check_folder(const char *folder, unsigned at_least,
+                         void (*check)(const char *folder, char *fields[MAX_FIELDS], size_t n))
 {
         unsigned cases = 0;
         char *save = NULL;
 
-        _cleanup_free_ char *table = read_data(name, NULL);
+        _cleanup_free_ char *table = read_data(folder, "expected.tsv", NULL);
         char *line = NULL;
 
         (void) strtok_r(table, "\n", &save); /* the names of the columns */
@@ -107,7 +160,7 @@ static void check_table(const char *name, bool published, unsigned at_least)
                         fields[i] = missing;
                 while (n < MAX_FIELDS && (field = strsep(&rest, "\t")))
                         fields[n++] = field;
-                check_case(fields, n, published);
+                check(folder, fields, n);
                 cases++;
         }
         assert_true(cases >= at_least);
@@ -116,13 +169,19 @@ static void check_table(const char *name, bool published, unsigned at_least)
 static void test_published(void **state)
 {
         (void) state;
-        check_table("expected.tsv", true, 21);
+        check_folder("published", 21, check_case);
 }
 
 static void test_layouts(void **state)
 {
         (void) state;
-        check_table("layouts.tsv", false, 40);
+        check_folder("layouts", 40, check_case);
+}
+
+static void test_reports(void **state)
+{
+        (void) state;
+        check_folder("reports", 56, check_report);
 }
 
 static const char *first_detail(const CaptureJudge *judge)
@@ -138,21 +197,21 @@ static void test_sentences(void **state)
         size_t size = 0;
 
         (void) state;
-        _cleanup_free_ char *latency = read_data("boundary-latency.txt", &size);
+        _cleanup_free_ char *latency = read_data("layouts", "boundary-latency.txt", &size);
         _cleanup_(capture_judge_freep) CaptureJudge *judge = judge_pieces(latency, size, NULL, size);
         assert_non_null(strstr(first_detail(judge), "within the rounding"));
         assert_null(capture_judge_note(judge, 0));
 
-        _cleanup_free_ char *cut = read_data("cut-line.txt", &size);
+        _cleanup_free_ char *cut = read_data("layouts", "cut-line.txt", &size);
         _cleanup_(capture_judge_freep) CaptureJudge *cut_judge = judge_pieces(cut, size, NULL, size);
         assert_non_null(strstr(capture_judge_note(cut_judge, 0), "last line is cut"));
 
-        _cleanup_free_ char *json = read_data("iostat-12.6.1-json-cut.txt", &size);
+        _cleanup_free_ char *json = read_data("layouts", "iostat-12.6.1-json-cut.txt", &size);
         _cleanup_(capture_judge_freep) CaptureJudge *json_judge = judge_pieces(json, size, NULL, size);
         assert_non_null(strstr(capture_judge_note(json_judge, 0), "breaks off"));
 
         /* Asked for by its path, or for one that is not there. */
-        _cleanup_free_ char *x = read_data("iostat-12.6.1-x.txt", &size);
+        _cleanup_free_ char *x = read_data("layouts", "iostat-12.6.1-x.txt", &size);
         _cleanup_(capture_judge_freep) CaptureJudge *by_path = judge_pieces(x, size, "/dev/loop0", size);
         assert_string_equal(capture_judge_decider(by_path)->name, "loop0");
         _cleanup_(capture_judge_freep) CaptureJudge *missing = judge_pieces(x, size, "sdq", size);
@@ -171,7 +230,7 @@ static void test_cut_anywhere(void **state)
         for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
                 size_t size = 0;
 
-                _cleanup_free_ char *text = read_data(names[i], &size);
+                _cleanup_free_ char *text = read_data("layouts", names[i], &size);
                 for (size_t cut = 0; cut < size; cut++) {
                         _cleanup_(capture_judge_freep) CaptureJudge *judge =
                                 judge_pieces(text, cut, NULL, size);
@@ -190,9 +249,8 @@ static void test_cut_anywhere(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_published),
-                cmocka_unit_test(test_layouts),
-                cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_published),    cmocka_unit_test(test_layouts),
+                cmocka_unit_test(test_reports),      cmocka_unit_test(test_sentences),
                 cmocka_unit_test(test_cut_anywhere),
         };
 
