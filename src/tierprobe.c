@@ -4,9 +4,9 @@
 #include "tierprobe/cli.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/signals.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,8 +46,7 @@ static void hold_standard_descriptors(void)
 int main(int argc, char *argv[])
 {
         hold_standard_descriptors();
-        /* Nobody reads any more: an error of that write, which must not cut a test short. */
-        (void) signal(SIGPIPE, SIG_IGN);
+        signals_prepare();
         if (argc < 2) {
                 print_help(stderr);
                 return CLI_UNKNOWN;

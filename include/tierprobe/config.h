@@ -72,6 +72,9 @@ int config_load(const ConfigOptions *options, Config **ret, char **ret_error);
  * default file may be missing. */
 int config_load_without_targets(const ConfigOptions *options, Config **ret, char **ret_error);
 
+/* Whether the same options can be loaded again: not when the file was a pipe or a terminal. */
+bool config_can_be_reread(const ConfigOptions *options);
+
 Config *config_free(Config *config);
 void config_freep(Config **config);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Reads the whole of a small file below directory descriptor DIR_FD (AT_FDCWD for the current one).
@@ -10,6 +11,11 @@
  * MAX_BYTES bounds what is read: a larger file is -EFBIG. The text is NUL-terminated; RET_SIZE (may be
  * NULL) gets its length without the NUL. Owned by the caller, free(). Returns 0 or negative errno. */
 int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text, size_t *ret_size);
+
+/* The same for what may be a pipe or a terminal: waits for its end, at most TIMEOUT_NS for each further piece
+ * (-ETIMEDOUT). */
+int read_file_waiting(const char *path, size_t max_bytes, uint64_t timeout_ns, char **ret_text,
+                      size_t *ret_size);
 
 /* Reads one attribute (a line of at most 4095 bytes, as in /sys) into BUF of SIZE bytes, strips trailing
  * white space and NUL-terminates. Returns the length, or negative errno (-ENOBUFS: does not fit). */

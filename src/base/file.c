@@ -4,9 +4,11 @@
 #include "tierprobe/file.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,17 +16,31 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Reads up to SIZE bytes, over short reads. */
-static ssize_t read_full(int fd, char *buf, size_t size)
+/* Waits for something to read, or the end. */
+static int wait_for_input(int fd, uint64_t timeout_ns)
+{
+        struct pollfd poll = { .fd = fd, .events = POLLIN };
+        struct timespec timeout = { .tv_sec = (time_t) (timeout_ns / NS_PER_S),
+                                    .tv_nsec = (long) (timeout_ns % NS_PER_S) };
+
+        int r = ppoll(&poll, 1, &timeout, NULL);
+        return r < 0 ? -errno : r == 0 ? -ETIMEDOUT : 0;
+}
+
+/* Reads until SIZE bytes are there or the end; waits for each piece when TIMEOUT_NS is not 0. */
+static ssize_t read_full(int fd, char *buf, size_t size, uint64_t timeout_ns)
 {
         size_t got = 0;
 
         while (got < size) {
-                ssize_t n = read(fd, buf + got, size - got);
-                if (n < 0 && errno == EINTR)
-                        continue;
+                int r = timeout_ns ? wait_for_input(fd, timeout_ns) : 0;
+                ssize_t n = r < 0 ? 0 : read(fd, buf + got, size - got);
                 if (n < 0)
-                        return -errno;
+                        r = -errno;
+                if (r == -EINTR)
+                        continue;
+                if (r < 0)
+                        return r;
                 if (n == 0)
                         break;
                 got += (size_t) n;
@@ -32,14 +48,10 @@ static ssize_t read_full(int fd, char *buf, size_t size)
         return (ssize_t) got;
 }
 
-int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text, size_t *ret_size)
+static int read_all(int fd, size_t max_bytes, uint64_t timeout_ns, char **ret_text, size_t *ret_size)
 {
         _cleanup_free_ char *text = NULL;
         size_t size = 0, allocated = 0;
-
-        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        if (fd < 0)
-                return -errno;
 
         /* Files of /proc and /sys say size 0: read until the end, growing, whatever stat() says. */
         for (;;) {
@@ -55,7 +67,7 @@ int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text
                         text = grown;
                         allocated = wanted;
                 }
-                ssize_t n = read_full(fd, text + size, allocated - size - 1);
+                ssize_t n = read_full(fd, text + size, allocated - size - 1, timeout_ns);
                 if (n < 0)
                         return (int) n;
                 size += (size_t) n;
@@ -71,14 +83,31 @@ int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text
         return 0;
 }
 
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+
+int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text, size_t *ret_size)
+{
+        _cleanup_close_ int fd = openat(dir_fd, path, OPEN_FLAGS);
+
+        return fd < 0 ? -errno : read_all(fd, max_bytes, 0, ret_text, ret_size);
+}
+
+int read_file_waiting(const char *path, size_t max_bytes, uint64_t timeout_ns, char **ret_text,
+                      size_t *ret_size)
+{
+        _cleanup_close_ int fd = open(path, OPEN_FLAGS);
+
+        return fd < 0 ? -errno : read_all(fd, max_bytes, timeout_ns, ret_text, ret_size);
+}
+
 ssize_t read_attribute_at(int dir_fd, const char *path, char *buf, size_t size)
 {
         char line[4096];
 
-        _cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        _cleanup_close_ int fd = openat(dir_fd, path, OPEN_FLAGS);
         if (fd < 0)
                 return -errno;
-        ssize_t n = read_full(fd, line, sizeof line);
+        ssize_t n = read_full(fd, line, sizeof line, 0);
         if (n < 0)
                 return n;
         while (n > 0 &&

@@ -10,6 +10,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/log.h"
+#include "tierprobe/signals.h"
 #include "tierprobe/units.h"
 
 #include <errno.h>
@@ -448,12 +449,13 @@ static int parse_arguments(int argc, char *argv[], Arguments *arguments)
 static void catch_signals(void)
 {
         /* Without SA_RESTART: a write to a reader that does not read must end too. */
-        struct sigaction catch = { .sa_handler = on_signal }, ignore = { .sa_handler = SIG_IGN };
+        struct sigaction catch = { .sa_handler = on_signal };
 
         interrupted = 0;
-        (void) sigaction(SIGINT, &catch, NULL);
-        (void) sigaction(SIGTERM, &catch, NULL);
-        (void) sigaction(SIGPIPE, &ignore, NULL);
+        if (!signal_is_ignored(SIGINT))
+                (void) sigaction(SIGINT, &catch, NULL);
+        if (!signal_is_ignored(SIGTERM))
+                (void) sigaction(SIGTERM, &catch, NULL);
 }
 
 int cli_iostat(int argc, char *argv[])

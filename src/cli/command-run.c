@@ -12,6 +12,7 @@
 #include "tierprobe/file.h"
 #include "tierprobe/json.h"
 #include "tierprobe/run.h"
+#include "tierprobe/signals.h"
 #include "tierprobe/units.h"
 
 #include <errno.h>
@@ -299,20 +300,18 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
 
 static int set_up_loop(Foreground *foreground)
 {
+        static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
         sigset_t mask;
 
-        (void) sigemptyset(&mask);
-        (void) sigaddset(&mask, SIGINT);
-        (void) sigaddset(&mask, SIGTERM);
-        (void) sigaddset(&mask, SIGHUP);
-        (void) sigprocmask(SIG_BLOCK, &mask, NULL);
         int r = sd_event_default(&foreground->event);
-        if (r >= 0)
-                r = sd_event_add_signal(foreground->event, NULL, SIGINT, on_stop, foreground);
-        if (r >= 0)
-                r = sd_event_add_signal(foreground->event, NULL, SIGTERM, on_stop, foreground);
-        if (r >= 0)
-                r = sd_event_add_signal(foreground->event, NULL, SIGHUP, on_stop, foreground);
+        for (size_t i = 0; i < ELEMENTSOF(ending) && r >= 0; i++) {
+                if (signal_is_ignored(ending[i]))
+                        continue;
+                (void) sigemptyset(&mask);
+                (void) sigaddset(&mask, ending[i]);
+                (void) sigprocmask(SIG_BLOCK, &mask, NULL);
+                r = sd_event_add_signal(foreground->event, NULL, ending[i], on_stop, foreground);
+        }
         return r;
 }
 

@@ -99,5 +99,5 @@ typedef struct Loader {
         bool seen_profiles[CONFIG_MAX_PROFILES], seen_targets[CONFIG_MAX_TARGETS];
 } Loader;
 
-/* Reads one file into loader->config; faults are noted, not returned. */
-void loader_read_file(Loader *loader, const char *file);
+/* Reads one file into loader->config; faults are noted, not returned. With MAY_WAIT it may be a pipe. */
+void loader_read_file(Loader *loader, const char *file, bool may_wait);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- defaults ---- */
 
@@ -169,7 +170,7 @@ static void read_drop_ins(Loader *loader, const char *file)
                         loader->faults->out_of_memory = true;
                         return;
                 }
-                loader_read_file(loader, path);
+                loader_read_file(loader, path, false);
         }
 }
 
@@ -343,7 +344,7 @@ static void load_files(Loader *loader, const ConfigOptions *options, bool need_t
                               "with --path DIR");
                 return;
         }
-        loader_read_file(loader, file);
+        loader_read_file(loader, file, true);
         read_drop_ins(loader, file);
         if (need_targets && !options->path && !loader->config->n_targets && !loader->faults->n)
                 fault(loader->faults, -EINVAL, origin,
@@ -404,6 +405,13 @@ static int load(const ConfigOptions *options, bool need_targets, Config **ret, c
         }
         *ret = TAKE_PTR(config);
         return 0;
+}
+
+bool config_can_be_reread(const ConfigOptions *options)
+{
+        struct stat st;
+
+        return stat(options->file ? options->file : CONFIG_FILE_DEFAULT, &st) < 0 || S_ISREG(st.st_mode);
 }
 
 int config_load(const ConfigOptions *options, Config **ret, char **ret_error)

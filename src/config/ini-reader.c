@@ -9,6 +9,7 @@
 #include "config-internal.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 #include "tierprobe/file.h"
 #include "tierprobe/text.h"
 
@@ -20,6 +21,8 @@
 /* A path of PATH_MAX and its key fit. Where inih's limit is fixed when it is built (200 upstream), that one
  * holds. */
 #define LINE_MAX_BYTES 8192
+
+#define INPUT_TIMEOUT_NS (10 * NS_PER_S) /* of a pipe */
 
 typedef enum Where {
         BEFORE_SECTIONS,
@@ -369,14 +372,19 @@ static char *read_line(char *buf, int size, void *stream)
         return NULL;
 }
 
-void loader_read_file(Loader *loader, const char *file)
+void loader_read_file(Loader *loader, const char *file, bool may_wait)
 {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
         ConfigOrigin origin;
 
         origin_set(origin, file, 0);
-        int r = read_file_at(AT_FDCWD, file, CONFIG_MAX_FILE_BYTES, &text, &size);
+        int r = may_wait ? read_file_waiting(file, CONFIG_MAX_FILE_BYTES, INPUT_TIMEOUT_NS, &text, &size)
+                         : read_file_at(AT_FDCWD, file, CONFIG_MAX_FILE_BYTES, &text, &size);
+        if (r == -ETIMEDOUT) {
+                fault(loader->faults, r, origin, "nothing came for 10 s; close what writes into it");
+                return;
+        }
         if (r < 0) {
                 fault(loader->faults, r, origin, "cannot be read: %s%s", strerror(-r),
                       r == -EFBIG ? "; a configuration has at most 1 MiB" : "");

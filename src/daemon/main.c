@@ -11,6 +11,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/log.h"
+#include "tierprobe/signals.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -180,11 +181,10 @@ static int serve(const Options *options, Config *config)
         journal_init();
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGTERM);
-        (void) sigaddset(&mask, SIGINT);
+        if (!signal_is_ignored(SIGINT))
+                (void) sigaddset(&mask, SIGINT);
         (void) sigaddset(&mask, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
-        (void) signal(SIGPIPE, SIG_IGN);
-        (void) signal(SIGXFSZ, SIG_IGN); /* with LimitFSIZE= a full state file is an error, not the end */
 
         int r = manager_new(&manager, &options->config, config, &options->roots,
                             options->state_dir ? options->state_dir : default_state_dir());
@@ -204,6 +204,7 @@ int daemon_main(int argc, char *argv[])
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *error = NULL;
 
+        signals_prepare();
         if (parse_options(argc, argv, &options) < 0)
                 return EXIT_USAGE;
         if (options.done)
@@ -232,6 +233,14 @@ int daemon_main(int argc, char *argv[])
         case ACTION_SHOW_SCHEDULE:
                 show_schedule(config);
                 break;
+        }
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+                (void) fprintf(stderr, "tierprobed: cannot write the result: %s\n", strerror(errno));
+                return EXIT_FAILURE;
+        }
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+                (void) fprintf(stderr, "tierprobed: cannot write the result: %s\n", strerror(errno));
+                return EXIT_FAILURE;
         }
         return EXIT_SUCCESS;
 }

@@ -20,6 +20,7 @@
 #include "tierprobe/file.h"
 #include "tierprobe/http.h"
 #include "tierprobe/log.h"
+#include "tierprobe/signals.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -577,7 +578,7 @@ static int listen_and_watch(Manager *manager)
                 return r;
         }
         r = sd_event_add_signal(manager->event, NULL, SIGTERM, on_stop, manager);
-        if (r >= 0)
+        if (r >= 0 && !signal_is_ignored(SIGINT))
                 r = sd_event_add_signal(manager->event, NULL, SIGINT, on_stop, manager);
         if (r >= 0)
                 r = sd_event_add_signal(manager->event, NULL, SIGHUP, on_reload, manager);

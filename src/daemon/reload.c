@@ -8,6 +8,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -59,10 +60,15 @@ static void on_checked(const char *faults, void *userdata)
 static void start(Reload *reload)
 {
         _cleanup_free_ char *error = NULL;
+        int r = -ESPIPE;
 
         reload->again = false;
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_ns(CLOCK_MONOTONIC) / NS_PER_US);
-        int r = config_load(reload->options, &reload->config, &error);
+        if (config_can_be_reread(reload->options))
+                r = config_load(reload->options, &reload->config, &error);
+        else
+                error = path_format("%s was a pipe and cannot be read again; start tierprobed anew",
+                                    reload->options->file);
         if (r >= 0)
                 r = web_load_access(reload->config, &reload->access, &error);
         if (r >= 0)

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -41,6 +42,44 @@ def test_help_and_version(tierprobed):
         assert option in done.stdout
     done = tierprobed("--version")
     assert done.returncode == 0 and done.stdout.startswith("tierprobed ")
+
+
+# ---- where it comes from ----
+
+@pytest.mark.parametrize("pieces", [1, 7, 4096])
+@pytest.mark.parametrize("where", ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"])
+def test_from_a_pipe(pieces, where, folder):
+    text = f"[target cache]\npath = {folder}\n"
+    process = subprocess.Popen([TIERPROBED, "--config", where, "--check-config"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for at in range(0, len(text), pieces):
+        process.stdin.write(text[at:at + pieces])
+        process.stdin.flush()
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "") and "1 target" in out
+
+
+def test_from_a_process(folder):
+    (folder / "t.conf").write_text(f"[target cache]\npath = {folder}\n[limits]\nw_await_ms = x\n")
+    done = subprocess.run(["bash", "-c", f"{TIERPROBED} --config <(sleep 0.1; cat {folder}/t.conf) --check-config"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 78 and ":4: w_await_ms" in done.stderr
+
+
+def test_a_pipe_cannot_be_read_again(folder):
+    process = subprocess.Popen([TIERPROBED, "--config", "/dev/stdin", "--state-dir", folder / "state"],
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdin.write(f"[http]\nlisten = unix:{folder}/socket\n[target cache]\npath = {folder}\n")
+    process.stdin.close()
+    try:
+        next(line for line in process.stderr if "serves 1 target" in line)
+        process.send_signal(signal.SIGHUP)
+        next(line for line in process.stderr if "cannot be read again" in line)
+        process.terminate()
+        assert process.wait(timeout=60) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 # ---- the file ----

@@ -157,6 +157,15 @@ def test_unreadable():
     assert b"cannot read /proc/self/mem" in result.stderr
 
 
+def test_files_may_not_grow():
+    """What does not fit the memory goes to a file; where that may not grow (ulimit -f), it is said."""
+    rows = "".join(f"sd{n % 4000:x} " + ROW.split(" ", 1)[1] for n in range(60000))
+    result = subprocess.run(["bash", "-c", f"ulimit -f 100; exec {TIERPROBE} judge"], input=(HEADER + rows).encode(),
+                            capture_output=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout) == (3, b"")
+    assert b"File too large" in result.stderr
+
+
 def test_output_full():
     with pathlib.Path("/dev/full").open("wb") as full:
         result = subprocess.run([TIERPROBE, "judge"], input=(HEADER + ROW).encode(), stdout=full, stderr=subprocess.PIPE,

@@ -79,6 +79,21 @@ def test_stopped_in_every_phase(phase, disk):
 
 
 @pytest.mark.disk
+@pytest.mark.parametrize("ignored", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ignored_at_start_stays_ignored(ignored, disk):
+    """As nohup has it for SIGHUP, and a shell for SIGINT in the background."""
+    it = disk(rate=20 * MB)
+    process = start(it.path, "--count", 400, "--json", preexec_fn=lambda: signal.signal(ignored, signal.SIG_IGN))
+    lab.wait_for("bytes written", lambda: it.control["written"] > 8 << 20)
+    process.send_signal(ignored)
+    lab.wait_for("more bytes written", lambda: it.control["written"] > 32 << 20)
+    process.send_signal(signal.SIGTERM if ignored == signal.SIGINT else signal.SIGINT)
+    run = the_run(finish(process, 3))
+    assert run["bytes_written"] > 16 << 20 and run["reasons"][0]["detail"].startswith(
+        "Terminated by a signal" if ignored == signal.SIGINT else "Interrupted (Ctrl-C)"), run
+
+
+@pytest.mark.disk
 def test_stopped_and_continued(disk):
     """The seconds that nobody looked are one long interval, not many empty ones."""
     it = disk(rate=30 * MB)
