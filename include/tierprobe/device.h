@@ -47,6 +47,7 @@ typedef struct DeviceNode {
         char model[128], serial[128], wwid[128], vendor[64], firmware[64];
         char scheduler[32], write_cache[32];
         char backing_file[512]; /* loop */
+        char part_uuid[48];     /* of a partition, where the kernel says it (6.6 and later) */
         int dio;                /* loop: 1 direct I/O to the backing file, 0 through the page cache */
         int iostats; /* queue/iostats: 0 means the row stands still; -1 for zram, which does not heed it */
         int fua, rotational, read_only;
@@ -111,6 +112,16 @@ bool device_shares_disk(const Device *a, const Device *b);
 
 /* Whether the same rows would be judged: the same names and numbers in the same order. */
 bool device_same_rows(const Device *a, const Device *b);
+
+/* The name of a physical disk that it keeps over reboots and renamings, where it has one: "wwid:eui.0025...",
+ * else "serial:MODEL/...", "partuuid:..." of its partition in use, "file:/path" of a loop device, "dm:..."
+ * or, as the last resort, "name:vda". */
+#define DISK_KEY_SIZE 320
+typedef char DiskKey[DISK_KEY_SIZE];
+
+/* The physical disks at the bottom of the stack of DEVICE, each once: fills KEYS, returns how many (at most
+ * MAX). Paths to one disk are one. */
+size_t device_disks(const Device *device, DiskKey *keys, size_t max);
 
 /* The names of the judged rows, for sampler_new(): fills NAMES with pointers into DEVICE, returns how many
  * (at most MAX). */

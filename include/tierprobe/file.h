@@ -26,6 +26,9 @@ ssize_t read_attribute_at(int dir_fd, const char *path, char *buf, size_t size);
  * called on the event loop. Returns 0 or negative errno; nothing is left behind on failure. */
 int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode);
 
+/* The same, and it is on the disk when this returns, which may take as long as the disk likes. */
+int write_file_synced_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode);
+
 /* Renames what cannot be used to NAME.damaged, or, where that is taken, NAME.damaged.1, .2 and so on: nothing
  * that was set aside is ever overwritten. 0 or negative errno. */
 int set_aside_at(int dir_fd, const char *name);

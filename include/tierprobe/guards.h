@@ -13,7 +13,8 @@ typedef struct GuardFacts {
         const char *target, *device; /* names; device NULL: not known */
         int64_t now_real_ns;
         int64_t last_written_real_ns;    /* when the last run that wrote anything ended; 0: none did */
-        uint64_t written_last_day_bytes; /* by tests */
+        uint64_t written_last_day_bytes; /* by tests, to its disk; what waits and runs is included */
+        int64_t budget_room_real_ns;     /* when the test will be within the budget; INT64_MAX: not known */
         uint64_t test_bytes;             /* what the run writes at most */
         uint64_t test_space_bytes;       /* how much of it must be free at a time */
         bool space_known;                /* else the writers look for themselves */

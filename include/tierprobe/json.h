@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "tierprobe/ledger.h"
 #include "tierprobe/record.h"
 #include "tierprobe/views.h"
 
@@ -29,6 +30,11 @@ json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap);
 /* RUN, to stand inside a document; with EVIDENCE a document of its own: with "schema", samples of the window,
  * slowest writes, kernel, equivalent command. */
 json_t *json_run(const RunRecord *run, bool evidence);
+
+/* The ledger as its file has it, and back. Reading is lenient: what is missing or not known is left out, runs
+ * are kept. 0, -EBADMSG (no JSON object), -ENOMEM. */
+json_t *json_ledger(const Ledger *ledger);
+int json_read_ledger(const char *text, size_t size, Ledger **ret);
 
 /* /status: the whole daemon, with its VIEW->n_targets TARGETS. */
 json_t *json_status(const ServiceView *view, const TargetView *targets);

@@ -41,6 +41,9 @@ bool past_run_ended(const PastRun *run);
 /* When it began, or else was asked for; 0 unknown. */
 int64_t past_run_begin_real_ns(const PastRun *run);
 
+/* The disks that it was made on, as device_disks() names them: fills KEYS, returns how many (at most MAX). */
+size_t past_run_disks(const PastRun *run, DiskKey *keys, size_t max);
+
 /* The document TEXT of a run that was under way when its daemon died, as that of a run aborted with DETAIL.
  * The rest of it stays as it is. 0, -EINVAL when the library cannot hold it, -ENOMEM. Owned by the caller. */
 int past_run_close(const char *text, size_t size, const char *detail, char **ret_text, size_t *ret_size);

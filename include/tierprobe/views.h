@@ -33,8 +33,9 @@ typedef struct TargetView {
         uint64_t gaps[_GAP_MAX]; /* intervals dropped since start, by reason */
         uint64_t samples_missed; /* ticks that came too late to be taken */
         uint64_t runs_ended[_VERDICT_MAX];
-        uint64_t test_written_bytes; /* by all runs since start */
-        uint64_t free_bytes;         /* when last looked; 0 unknown */
+        uint64_t test_written_bytes;                                  /* by all runs since start */
+        uint64_t disk_written_day_bytes, disk_written_lifetime_bytes; /* to its disk, by whatever tests */
+        uint64_t free_bytes;                                          /* when last looked; 0 unknown */
 } TargetView;
 
 typedef struct ServiceView {

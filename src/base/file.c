@@ -134,7 +134,7 @@ static int write_full(int fd, const char *data, size_t size)
         return 0;
 }
 
-int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
+static int replace_file(int dir_fd, const char *path, const void *data, size_t size, mode_t mode, bool synced)
 {
         _cleanup_free_ char *temporary = path_format("%s.new", path);
         if (!temporary)
@@ -146,11 +146,30 @@ int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t 
         if (fd < 0)
                 return -errno;
         int r = write_full(fd, data, size);
+        if (r >= 0 && synced && fsync(fd) < 0)
+                r = -errno;
         if (r >= 0 && renameat(dir_fd, temporary, dir_fd, path) < 0)
                 r = -errno;
         if (r < 0)
                 (void) unlinkat(dir_fd, temporary, 0);
         return r;
+}
+
+int write_file_atomic_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
+{
+        return replace_file(dir_fd, path, data, size, mode, false);
+}
+
+int write_file_synced_at(int dir_fd, const char *path, const void *data, size_t size, mode_t mode)
+{
+        int r = replace_file(dir_fd, path, data, size, mode, true);
+        if (r < 0)
+                return r;
+        /* The name is on the disk when the directory is. */
+        _cleanup_close_ int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || fsync(fd) < 0)
+                return -errno;
+        return 0;
 }
 
 /* ---- setting aside ---- */

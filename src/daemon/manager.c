@@ -86,17 +86,17 @@ static void plan(Manager *manager, Target *target)
                        last ? past_run_begin_real_ns(last) : known_since_ns);
 }
 
-static void count_rings_aside(Manager *manager)
+static void count_set_aside(Manager *manager)
 {
         ssize_t n = count_set_aside_at(manager->state_fd);
 
-        manager->parts.n_rings_aside = n < 0 ? 0 : (size_t) n;
+        manager->parts.n_set_aside = n < 0 ? 0 : (size_t) n;
 }
 
 static void reopen_ring(Manager *manager, Target *target)
 {
         samples_reopen(&target->samples, config_ring_capacity(manager->parts.config));
-        count_rings_aside(manager);
+        count_set_aside(manager);
 }
 
 static void on_inspected(Target *target, void *userdata)
@@ -123,6 +123,7 @@ static void on_run_started(Target *target, const RunRecord *record, void *userda
         Manager *manager = userdata;
 
         (void) target;
+        ledger_file_set_device(manager->parts.ledger, record->id, record->device);
         past_keep(manager->parts.past, record);
 }
 
@@ -131,6 +132,7 @@ static void on_run_ended(Target *target, const RunRecord *record, void *userdata
         Manager *manager = userdata;
 
         journal_run_ended(record);
+        ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written);
         past_add(manager->parts.past, record);
         if (target)
                 plan(manager, target);
@@ -181,7 +183,10 @@ static void take_sample(const Parts *parts, Target *target)
                 return;
         runs_tick(parts->runs, target, &snapshot);
         const RunRecord *run = runs_of(parts->runs, target);
-        samples_keep(&target->samples, &snapshot, run && run->state == RUN_RUNNING ? run->id : NULL);
+        bool is_running = run && run->state == RUN_RUNNING;
+        samples_keep(&target->samples, &snapshot, is_running ? run->id : NULL);
+        if (is_running)
+                ledger_file_count(parts->ledger, run->id, run->bytes_written);
 }
 
 static void on_tick(void *userdata)
@@ -196,6 +201,7 @@ static void on_tick(void *userdata)
                 changed(manager);
         (void) probe_reap_abandoned();
         past_work(parts->past);
+        ledger_file_work(parts->ledger);
 }
 
 static void on_mounts_changed(void *userdata)
@@ -282,7 +288,7 @@ static void begin_targets(Manager *manager)
                 subjects[i] = (PastSubject){ .target = parts->targets[i]->config->name,
                                              .path = parts->targets[i]->config->path };
         past_follow(parts->past, subjects, parts->n_targets, &parts->config->keep);
-        count_rings_aside(manager);
+        count_set_aside(manager);
         timetable_set_rules(parts->timetable, &parts->config->schedule);
         for (size_t i = 0; i < parts->n_targets; i++) {
                 Target *target = parts->targets[i];
@@ -437,6 +443,27 @@ static int read_run(void *userdata, const char *id, PastRun **ret, char **ret_te
 
 /* ---- life ---- */
 
+/* A ledger that begins anew knows at least of the runs that are kept. */
+static void fill_ledger(const Parts *parts)
+{
+        enum { MAX_DISKS = 64 };
+        char before[RUN_ID_SIZE];
+        LedgerState state = ledger_file_state(parts->ledger);
+        _cleanup_free_ DiskKey *disks = calloc(MAX_DISKS, sizeof *disks);
+
+        if (!disks || (state != LEDGER_MISSING && state != LEDGER_DAMAGED))
+                return;
+        for (const char *id = past_older(parts->past, NULL); id; id = past_older(parts->past, before)) {
+                _cleanup_(past_run_freep) PastRun *run = NULL;
+
+                (void) snprintf(before, sizeof before, "%s", id);
+                if (past_read(parts->past, before, &run, NULL, NULL) < 0 || run->bytes_written == 0)
+                        continue;
+                ledger_file_add(parts->ledger, (const DiskKey *) disks, past_run_disks(run, disks, MAX_DISKS),
+                                run->bytes_written, run->finished_real_ns);
+        }
+}
+
 static int make_parts(Manager *manager)
 {
         Parts *parts = &manager->parts;
@@ -445,6 +472,8 @@ static int make_parts(Manager *manager)
         if (r >= 0)
                 r = past_new(&parts->past, manager->state_fd, &parts->config->keep,
                              &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });
+        if (r >= 0)
+                r = ledger_file_new(&parts->ledger, manager->event, manager->state_fd);
         if (r >= 0)
                 r = runs_new(&parts->runs, manager->event, &manager->roots,
                              &(RunsEvents){ .userdata = manager,
@@ -502,6 +531,7 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
         if (r < 0)
                 return r;
         begin_targets(manager);
+        fill_ledger(&manager->parts);
         *ret = TAKE_PTR(manager);
         return 0;
 }
@@ -520,6 +550,7 @@ Manager *manager_free(Manager *manager)
                 target_free(manager->parts.targets[i]);
         looks_free(manager->looks);
         past_free(manager->parts.past);
+        ledger_file_free(manager->parts.ledger);
         close_fdp(&manager->state_fd);
         sd_event_unref(manager->event);
         config_free(manager->parts.config);

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "ledger-file.h"
 #include "past.h"
 #include "runs.h"
 #include "target.h"
@@ -18,7 +19,8 @@ typedef struct Parts {
         Target *targets[CONFIG_MAX_TARGETS];
         size_t n_targets;
         Past *past;
-        size_t n_rings_aside; /* damaged ones, set aside now or by an earlier start */
+        LedgerFile *ledger;
+        size_t n_set_aside; /* rings and ledgers that were damaged, now or before an earlier start */
         Runs *runs;
         Timetable *timetable;
         Ticker ticker;

@@ -263,25 +263,6 @@ size_t past_set_aside(const Past *past)
         return run_store_set_aside_count(past->store);
 }
 
-uint64_t past_written_since(Past *past, const char *target, int64_t since_real_ns)
-{
-        uint64_t bytes = 0;
-        char before[RUN_ID_SIZE];
-
-        for (const char *id = past_older(past, NULL); id; id = past_older(past, before)) {
-                _cleanup_(past_run_freep) PastRun *run = NULL;
-                int64_t asked_ns = 0;
-
-                (void) snprintf(before, sizeof before, "%s", id);
-                if (run_id_time(before, &asked_ns) == 0 && asked_ns < since_real_ns)
-                        break;
-                if (past_read(past, before, &run, NULL, NULL) == 0 && strcmp(run->target, target) == 0 &&
-                    run->queued_real_ns >= since_real_ns)
-                        bytes += run->bytes_written;
-        }
-        return bytes;
-}
-
 /* ---- what goes ---- */
 
 /* The last run of a target that is seldom tested is its verdict, however old. */

@@ -66,8 +66,5 @@ void past_add(Past *past, const RunRecord *record);
  * called now and then. */
 void past_work(Past *past);
 
-/* Bytes written to the target by runs asked for since then. */
-uint64_t past_written_since(Past *past, const char *target, int64_t since_real_ns);
-
 /* How many documents are set aside. */
 size_t past_set_aside(const Past *past);

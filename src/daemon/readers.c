@@ -41,6 +41,7 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
         const RunRecord *current = runs_of(parts->runs, target);
         const Samples *samples = &target->samples;
         const RunTally tally = runs_tally(parts->runs, target);
+        const LedgerFacts ledger = ledger_file_facts(parts->ledger, target->device, 0, 0);
 
         *ret = (TargetView){
                 .name = target->config->name,
@@ -60,6 +61,8 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
                 .sample_gap = samples->gap,
                 .samples_missed = parts->ticker.missed,
                 .test_written_bytes = tally.written_bytes,
+                .disk_written_day_bytes = ledger.last_day_bytes,
+                .disk_written_lifetime_bytes = ledger.lifetime_bytes,
                 .free_bytes = target->facts.error == 0 ? target->facts.free_bytes : 0,
         };
         if (ret->age_s < 0)
@@ -80,7 +83,7 @@ void readers_view_service(const Parts *parts, ServiceView *ret)
                               .tick_lateness_p99_ns = histogram_quantile_ns(lateness, 0.99),
                               .tick_lateness_max_ns = lateness->max_ns,
                               .n_targets = parts->n_targets,
-                              .set_aside = parts->n_rings_aside + past_set_aside(parts->past) };
+                              .set_aside = parts->n_set_aside + past_set_aside(parts->past) };
         for (size_t i = 0; i < parts->n_targets; i++) {
                 const Target *target = parts->targets[i];
                 Verdict verdict = readers_verdict(parts, target);

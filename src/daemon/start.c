@@ -20,19 +20,18 @@ static bool space_is_known(const Parts *parts, const Target *target)
 
 static GuardFacts guard_facts(const Parts *parts, const Target *target, const Profile *profile)
 {
-        const char *name = target->config->name;
-        const PastRun *last = past_last_run(parts->past, name);
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        uint64_t bytes = profile_bytes(profile);
+        const LedgerFacts ledger = ledger_file_facts(parts->ledger, target->device, bytes,
+                                                     parts->config->guard.daily_write_budget_bytes);
 
         return (GuardFacts){
-                .target = name,
+                .target = target->config->name,
                 .device = target->device ? target->device->name : NULL,
-                .now_real_ns = now_ns,
-                /* A run that wrote nothing has not worn anything. */
-                .last_written_real_ns = last && last->bytes_written > 0 ? last->finished_real_ns : 0,
-                .written_last_day_bytes =
-                        past_written_since(parts->past, name, now_ns - (int64_t) NS_PER_DAY),
-                .test_bytes = profile_bytes(profile),
+                .now_real_ns = (int64_t) clock_ns(CLOCK_REALTIME),
+                .last_written_real_ns = ledger.last_end_real_ns,
+                .written_last_day_bytes = ledger.last_day_bytes,
+                .budget_room_real_ns = ledger.room_real_ns,
+                .test_bytes = bytes,
                 .test_space_bytes = profile_space_bytes(profile),
                 .space_known = space_is_known(parts, target),
                 .free_bytes = target->facts.free_bytes,
@@ -129,6 +128,7 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
         if (r < 0)
                 return r;
         (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run->id);
+        ledger_file_reserve(parts->ledger, run->id, target->device, facts.test_bytes);
         log_info("run %s of %s asked for by %s", ret->run_id, ret->target, who);
         look_first(parts, target);
         return 0;

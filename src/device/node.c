@@ -133,6 +133,18 @@ static void read_vpd_serial(int fd, char *ret, size_t size)
         text_copy_clean(ret, size, text);
 }
 
+static void read_part_uuid(int fd, DeviceNode *node)
+{
+        _cleanup_free_ char *text = NULL;
+        char *value = NULL;
+
+        if (read_file_at(fd, "uevent", 4096, &text, NULL) < 0 || !(value = strstr(text, "PARTUUID=")))
+                return;
+        value += strlen("PARTUUID=");
+        value[strcspn(value, "\n")] = '\0';
+        text_copy_clean(node->part_uuid, sizeof node->part_uuid, value);
+}
+
 static void read_identity(int fd, DeviceNode *node)
 {
         if (!read_text(fd, "device/model", node->model, sizeof node->model))
@@ -150,6 +162,7 @@ static void read_identity(int fd, DeviceNode *node)
         (void) read_text(fd, "dm/uuid", node->dm_uuid, sizeof node->dm_uuid);
         (void) read_text(fd, "loop/backing_file", node->backing_file, sizeof node->backing_file);
         node->dio = read_flag(fd, "loop/dio");
+        read_part_uuid(fd, node);
 }
 
 static void read_queue(int fd, DeviceNode *node)

@@ -52,6 +52,7 @@ static json_t *stack_node(const Device *device, const DeviceNode *node)
                 { "serial", json_text_or_null(node->serial) }, { "wwid", json_text_or_null(node->wwid) },
                 { "dm_name", json_text_or_null(node->dm_name) },
                 { "dm_uuid", json_text_or_null(node->dm_uuid) },
+                { "part_uuid", json_text_or_null(node->part_uuid) },
                 { "backing_file", json_text_or_null(node->backing_file) }, { "dio", flag_or_null(node->dio) },
                 { "rotational", flag_or_null(node->rotational) },
                 { "read_only", flag_or_null(node->read_only) }, { "iostats", flag_or_null(node->iostats) },

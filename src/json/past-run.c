@@ -190,6 +190,51 @@ int64_t past_run_begin_real_ns(const PastRun *run)
         return run->started_real_ns ? run->started_real_ns : run->queued_real_ns;
 }
 
+/* ---- disks ---- */
+
+static void read_text(const json_t *object, const char *key, char *buf, size_t size)
+{
+        const char *text = string_of(object, key);
+
+        (void) snprintf(buf, size, "%s", text ? text : "");
+}
+
+/* A node of the stack with as much as tells a disk from another. */
+static void read_node(const json_t *object, Device *device)
+{
+        DeviceNode *node = &device->nodes[device->n_nodes];
+        const char *parent = string_of(object, "parent"), *kind = string_of(object, "kind");
+
+        read_text(object, "name", node->name, sizeof node->name);
+        read_text(object, "model", node->model, sizeof node->model);
+        read_text(object, "serial", node->serial, sizeof node->serial);
+        read_text(object, "wwid", node->wwid, sizeof node->wwid);
+        read_text(object, "dm_uuid", node->dm_uuid, sizeof node->dm_uuid);
+        read_text(object, "part_uuid", node->part_uuid, sizeof node->part_uuid);
+        read_text(object, "backing_file", node->backing_file, sizeof node->backing_file);
+        for (int i = 0; kind && i < _DEVICE_KIND_MAX; i++)
+                if (strcmp(kind, device_kind_to_string((DeviceKind) i)) == 0)
+                        node->kind = (DeviceKind) i;
+        node->parent = -1;
+        for (size_t i = device->n_nodes; parent && i > 0; i--)
+                if (strcmp(device->nodes[i - 1].name, parent) == 0)
+                        node->parent = (int) (i - 1);
+        device->n_nodes++;
+}
+
+size_t past_run_disks(const PastRun *run, DiskKey *keys, size_t max)
+{
+        const json_t *stack = json_object_get(json_object_get(run->run, "device"), "stack");
+        const json_t *item = NULL;
+        size_t i = 0, n = json_array_size(stack);
+
+        _cleanup_(device_freep) Device *device = calloc(1, sizeof *device);
+        if (!device || n == 0 || !(device->nodes = calloc(n, sizeof *device->nodes)))
+                return 0;
+        json_array_foreach(stack, i, item) read_node(item, device);
+        return device_disks(device, keys, max);
+}
+
 /* ---- closing ---- */
 
 int past_run_close(const char *text, size_t size, const char *detail, char **ret_text, size_t *ret_size)

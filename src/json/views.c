@@ -72,7 +72,9 @@ static json_t *target(const TargetView *view)
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
                 { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
                 { "runs_ended", counts_by_verdict(view->runs_ended) },
-                { "test_written_bytes", json_u64(view->test_written_bytes) });
+                { "test_written_bytes", json_u64(view->test_written_bytes) },
+                { "disk_written_day_bytes", json_u64(view->disk_written_day_bytes) },
+                { "disk_written_lifetime_bytes", json_u64(view->disk_written_lifetime_bytes) });
 }
 
 static json_t *all_targets(const TargetView *targets, size_t n)

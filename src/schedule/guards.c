@@ -10,8 +10,17 @@
 
 #define MIB 1048576.0
 
-/* The budget frees itself as the day goes by; asking more often than this tells nothing new. */
+/* When nobody knows: runs under way may write less than they may. */
 #define BUDGET_RETRY_S 3600
+
+static uint64_t seconds_until(int64_t real_ns, int64_t now_real_ns)
+{
+        if (real_ns == INT64_MAX)
+                return BUDGET_RETRY_S;
+        if (real_ns <= now_real_ns)
+                return 1;
+        return ((uint64_t) real_ns - (uint64_t) now_real_ns + NS_PER_S - 1) / NS_PER_S;
+}
 
 bool guard_cooldown(const GuardRules *rules, const GuardFacts *facts, GuardAnswer *ret)
 {
@@ -23,7 +32,8 @@ bool guard_cooldown(const GuardRules *rules, const GuardFacts *facts, GuardAnswe
         *ret = (GuardAnswer){ .block = GUARD_COOLDOWN,
                               .retry_after_s = left_ns / NS_PER_S + (left_ns % NS_PER_S != 0) };
         (void) snprintf(ret->detail, sizeof ret->detail,
-                        "target %s rests after its last run for another %" PRIu64 " s ([guard] cooldown)",
+                        "the disk of target %s rests after its last test for another %" PRIu64
+                        " s ([guard] cooldown)",
                         facts->target, ret->retry_after_s);
         return false;
 }
@@ -37,12 +47,15 @@ bool guard_budget(const GuardRules *rules, const GuardFacts *facts, GuardAnswer 
         if (!__builtin_add_overflow(facts->written_last_day_bytes, facts->test_bytes, &sum) &&
             sum <= rules->daily_write_budget_bytes)
                 return true;
-        *ret = (GuardAnswer){ .block = GUARD_OVER_BUDGET, .retry_after_s = BUDGET_RETRY_S };
-        (void) snprintf(ret->detail, sizeof ret->detail,
-                        "%.0f MiB were written to target %s in the last 24 h, another %.0f MiB would exceed "
-                        "[guard] daily_write_budget = %.0f MiB",
-                        (double) facts->written_last_day_bytes / MIB, facts->target,
-                        (double) facts->test_bytes / MIB, (double) rules->daily_write_budget_bytes / MIB);
+        *ret = (GuardAnswer){ .block = GUARD_OVER_BUDGET,
+                              .retry_after_s =
+                                      seconds_until(facts->budget_room_real_ns, facts->now_real_ns) };
+        (void) snprintf(
+                ret->detail, sizeof ret->detail,
+                "tests have written or reserved %.0f MiB on the disk of target %s in the last 24 h, another "
+                "%.0f MiB would exceed [guard] daily_write_budget = %.0f MiB",
+                (double) facts->written_last_day_bytes / MIB, facts->target, (double) facts->test_bytes / MIB,
+                (double) rules->daily_write_budget_bytes / MIB);
         return false;
 }
 

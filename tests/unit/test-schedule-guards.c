@@ -61,6 +61,8 @@ static void make_case(uint64_t seed, GuardRules *rules, GuardFacts *facts)
                                .free_bytes = some_bytes(),
                                .total_bytes = some_bytes(),
                                .foreign_mb_per_s = next_random() % 4 ? (double) (next_random() % 200) : NAN };
+        facts->budget_room_real_ns =
+                next_random() % 4 ? facts->now_real_ns + (int64_t) (next_random() % NS_PER_DAY) : INT64_MAX;
         if (next_random() % 4 != 0)
                 facts->last_written_real_ns = facts->now_real_ns -
                                               (int64_t) (next_random() % (7200 * NS_PER_S)) +
@@ -142,6 +144,15 @@ static void test_random(void **state)
                 allowed = guard_budget(&rules, &facts, &answer);
                 check_one(seed, "budget", allowed, exceeds_budget(&rules, &facts), GUARD_OVER_BUDGET,
                           &answer);
+                if (!allowed && facts.budget_room_real_ns == INT64_MAX)
+                        assert_int_equal(answer.retry_after_s, 3600);
+                else if (!allowed) {
+                        int64_t wait_ns = facts.budget_room_real_ns - facts.now_real_ns;
+                        int64_t told_ns = (int64_t) (answer.retry_after_s * NS_PER_S);
+
+                        assert_true(told_ns >= wait_ns && told_ns >= (int64_t) NS_PER_S);
+                        assert_true(told_ns - wait_ns < (int64_t) NS_PER_S || told_ns == (int64_t) NS_PER_S);
+                }
                 allowed = guard_space(&rules, &facts, &answer);
                 check_one(seed, "space", allowed, lacks_space(&rules, &facts), GUARD_NO_SPACE, &answer);
                 allowed = guard_foreign(&rules, &facts, &answer);
@@ -206,12 +217,13 @@ static void test_sentences(void **state)
 
         (void) state;
         assert_false(guard_cooldown(&rules, &facts, &answer));
-        assert_string_equal(answer.detail,
-                            "target cache rests after its last run for another 89 s ([guard] cooldown)");
+        assert_string_equal(
+                answer.detail,
+                "the disk of target cache rests after its last test for another 89 s ([guard] cooldown)");
         assert_false(guard_budget(&rules, &facts, &answer));
-        assert_string_equal(answer.detail,
-                            "2048 MiB were written to target cache in the last 24 h, another 2048 MiB would "
-                            "exceed [guard] daily_write_budget = 3072 MiB");
+        assert_string_equal(answer.detail, "tests have written or reserved 2048 MiB on the disk of target "
+                                           "cache in the last 24 h, another "
+                                           "2048 MiB would exceed [guard] daily_write_budget = 3072 MiB");
         assert_false(guard_space(&rules, &facts, &answer));
         assert_string_equal(answer.detail,
                             "1024 MiB are free for target cache, the test and its reserve need 2148 MiB");
