@@ -17,10 +17,12 @@
 
 typedef struct TargetView {
         const char *name, *path;
-        RunState state;         /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
-        Verdict verdict;        /* of the last ended run, or what keeps the target from being judged */
-        const Reasons *reasons; /* NULL: those of last_run */
-        double age_s;           /* since the last run ended; NAN: never ran */
+        RunState state;          /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
+        bool looking;            /* nothing is known of the path yet: it is being looked at */
+        const Reasons *problems; /* what keeps it from being tested now */
+        Verdict verdict;         /* of the last ended run, or what keeps the target from being judged */
+        const Reasons *reasons;  /* NULL: those of last_run */
+        double age_s;            /* since the last run ended; NAN: never ran */
         bool stale;
         int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
         const Device *device;         /* NULL: not found yet */

@@ -47,6 +47,8 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
                 .name = target->config->name,
                 .path = target->config->path,
                 .state = current ? current->state : RUN_FINISHED,
+                .looking = target_is_unseen(target),
+                .problems = &target->problems,
                 .verdict = readers_verdict(parts, target),
                 .reasons = last ? NULL : &target->problems,
                 .age_s = last ? ((double) now_ns - (double) last->finished_real_ns) / 1e9 : NAN,

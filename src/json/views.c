@@ -15,9 +15,11 @@ static json_t *newest_sample(const TargetView *view)
         return json_sample(view->sample, view->sample_delta, view->sample_gap);
 }
 
-static const char *target_state_name(RunState state)
+static const char *target_state_name(const TargetView *view)
 {
-        return run_state_ended(state) ? "idle" : run_state_to_string(state);
+        if (!run_state_ended(view->state))
+                return run_state_to_string(view->state);
+        return view->looking ? "looking" : "idle";
 }
 
 static json_t *counts_by_gap(const uint64_t gaps[_GAP_MAX])
@@ -49,6 +51,11 @@ static json_t *past_run_or_null(const PastRun *run)
         return run && run->run ? json_incref(run->run) : json_null();
 }
 
+static json_t *problems(const TargetView *view)
+{
+        return view->problems ? json_reasons(view->problems) : json_array();
+}
+
 static json_t *reasons(const TargetView *view)
 {
         json_t *kept = view->last_run ? json_object_get(view->last_run->run, "reasons") : NULL;
@@ -62,13 +69,14 @@ static json_t *target(const TargetView *view)
 {
         return OBJECT(
                 { "name", json_text(view->name) }, { "path", json_text(view->path) },
-                { "state", json_text(target_state_name(view->state)) },
+                { "state", json_text(target_state_name(view)) },
                 { "verdict", json_text(verdict_to_string(view->verdict)) }, { "reasons", reasons(view) },
                 { "age_s", json_number_or_null(view->age_s) }, { "stale", json_boolean(view->stale) },
                 { "next_run_at", json_time_or_null(view->next_run_real_ns) },
                 { "device", json_device(view->device) }, { "last_run", past_run_or_null(view->last_run) },
                 { "current_run", current_run_or_null(view->current_run) }, { "sample", newest_sample(view) },
                 /* Beyond the contract's fields, which stand first. */
+                { "problems", problems(view) },
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
                 { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
                 { "runs_ended", counts_by_verdict(view->runs_ended) },
