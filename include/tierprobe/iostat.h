@@ -140,10 +140,15 @@ typedef struct MetricColumn {
         const char *key;    /* iostat's JSON key: "w/s", "wkB/s", "wrqm", "aqu-sz", "util" */
         const char *header; /* iostat's text header: "w/s", "wkB/s", "%wrqm", "aqu-sz", "%util" */
         size_t offset;      /* of the double in Metrics */
+        int width;          /* in iostat's text, */
+        unsigned text_at;   /* which has another order than its JSON: its place there, from 0 */
 } MetricColumn;
 
-#define N_METRIC_COLUMNS 22
-extern const MetricColumn metric_columns[N_METRIC_COLUMNS]; /* in JSON order */
+#define N_METRIC_COLUMNS (sizeof(Metrics) / sizeof(double))
+extern const MetricColumn metric_columns[]; /* in JSON order, a row for each field of Metrics */
+
+/* The column at a place of iostat's text; NULL past the end. */
+const MetricColumn *metric_column_in_text(size_t place);
 
 static inline double metric_value(const Metrics *metrics, const MetricColumn *column)
 {

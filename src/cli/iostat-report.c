@@ -17,27 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef struct TextColumn {
-        const char *key;
-        int width;
-} TextColumn;
-
-/* iostat's text has another order than its JSON. */
-static const TextColumn text_columns[N_METRIC_COLUMNS] = {
-        { "r/s", 7 }, { "rkB/s", 9 },   { "rrqm/s", 8 }, { "rrqm", 6 }, { "r_await", 7 }, { "rareq-sz", 8 },
-        { "w/s", 7 }, { "wkB/s", 9 },   { "wrqm/s", 8 }, { "wrqm", 6 }, { "w_await", 7 }, { "wareq-sz", 8 },
-        { "d/s", 7 }, { "dkB/s", 9 },   { "drqm/s", 8 }, { "drqm", 6 }, { "d_await", 7 }, { "dareq-sz", 8 },
-        { "f/s", 7 }, { "f_await", 7 }, { "aqu-sz", 7 }, { "util", 6 },
-};
-
-static const MetricColumn *find_column(const char *key)
-{
-        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
-                if (strcmp(metric_columns[i].key, key) == 0)
-                        return &metric_columns[i];
-        abort(); /* the table above names one that does not exist */
-}
-
 static const char *gap_sentence(Gap gap)
 {
         switch (gap) {
@@ -145,10 +124,11 @@ static double as_iostat(double value)
 
 static void print_text_row(const char *name, const Metrics *metrics, FILE *out)
 {
+        const MetricColumn *column = NULL;
+
         (void) fprintf(out, "%-13s", name);
-        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
-                (void) fprintf(out, " %*.2f", text_columns[i].width,
-                               as_iostat(metric_value(metrics, find_column(text_columns[i].key))));
+        for (size_t i = 0; (column = metric_column_in_text(i)); i++)
+                (void) fprintf(out, " %*.2f", column->width, as_iostat(metric_value(metrics, column)));
         (void) fputc('\n', out);
 }
 
@@ -174,13 +154,15 @@ static bool ever_used(const Counters *c)
 
 static void print_header(const ReportStyle *style, bool first, FILE *out)
 {
+        const MetricColumn *column = NULL;
+
         if (style->json) {
                 (void) fprintf(out, "%s\n\t\t\t\t{\n\t\t\t\t\t\"disk\": [\n", first ? "" : ",");
                 return;
         }
         (void) fputs("Device       ", out);
-        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
-                (void) fprintf(out, " %*s", text_columns[i].width, find_column(text_columns[i].key)->header);
+        for (size_t i = 0; (column = metric_column_in_text(i)); i++)
+                (void) fprintf(out, " %*s", column->width, column->header);
         (void) fputc('\n', out);
 }
 

@@ -5,35 +5,45 @@
 
 #include <math.h>
 
-#define COLUMN(field, key_text, header_text)                    \
-        {                                                       \
-                key_text, header_text, offsetof(Metrics, field) \
+#define COLUMN(field, key, header, width, text_at)                    \
+        {                                                             \
+                key, header, offsetof(Metrics, field), width, text_at \
         }
 
-const MetricColumn metric_columns[N_METRIC_COLUMNS] = {
-        COLUMN(r_s, "r/s", "r/s"),
-        COLUMN(w_s, "w/s", "w/s"),
-        COLUMN(d_s, "d/s", "d/s"),
-        COLUMN(f_s, "f/s", "f/s"),
-        COLUMN(rkb_s, "rkB/s", "rkB/s"),
-        COLUMN(wkb_s, "wkB/s", "wkB/s"),
-        COLUMN(dkb_s, "dkB/s", "dkB/s"),
-        COLUMN(rrqm_s, "rrqm/s", "rrqm/s"),
-        COLUMN(wrqm_s, "wrqm/s", "wrqm/s"),
-        COLUMN(drqm_s, "drqm/s", "drqm/s"),
-        COLUMN(rrqm_pc, "rrqm", "%rrqm"),
-        COLUMN(wrqm_pc, "wrqm", "%wrqm"),
-        COLUMN(drqm_pc, "drqm", "%drqm"),
-        COLUMN(r_await, "r_await", "r_await"),
-        COLUMN(w_await, "w_await", "w_await"),
-        COLUMN(d_await, "d_await", "d_await"),
-        COLUMN(f_await, "f_await", "f_await"),
-        COLUMN(rareq_sz, "rareq-sz", "rareq-sz"),
-        COLUMN(wareq_sz, "wareq-sz", "wareq-sz"),
-        COLUMN(dareq_sz, "dareq-sz", "dareq-sz"),
-        COLUMN(aqu_sz, "aqu-sz", "aqu-sz"),
-        COLUMN(util, "util", "%util"),
+const MetricColumn metric_columns[] = {
+        COLUMN(r_s, "r/s", "r/s", 7, 0),
+        COLUMN(w_s, "w/s", "w/s", 7, 6),
+        COLUMN(d_s, "d/s", "d/s", 7, 12),
+        COLUMN(f_s, "f/s", "f/s", 7, 18),
+        COLUMN(rkb_s, "rkB/s", "rkB/s", 9, 1),
+        COLUMN(wkb_s, "wkB/s", "wkB/s", 9, 7),
+        COLUMN(dkb_s, "dkB/s", "dkB/s", 9, 13),
+        COLUMN(rrqm_s, "rrqm/s", "rrqm/s", 8, 2),
+        COLUMN(wrqm_s, "wrqm/s", "wrqm/s", 8, 8),
+        COLUMN(drqm_s, "drqm/s", "drqm/s", 8, 14),
+        COLUMN(rrqm_pc, "rrqm", "%rrqm", 6, 3),
+        COLUMN(wrqm_pc, "wrqm", "%wrqm", 6, 9),
+        COLUMN(drqm_pc, "drqm", "%drqm", 6, 15),
+        COLUMN(r_await, "r_await", "r_await", 7, 4),
+        COLUMN(w_await, "w_await", "w_await", 7, 10),
+        COLUMN(d_await, "d_await", "d_await", 7, 16),
+        COLUMN(f_await, "f_await", "f_await", 7, 19),
+        COLUMN(rareq_sz, "rareq-sz", "rareq-sz", 8, 5),
+        COLUMN(wareq_sz, "wareq-sz", "wareq-sz", 8, 11),
+        COLUMN(dareq_sz, "dareq-sz", "dareq-sz", 8, 17),
+        COLUMN(aqu_sz, "aqu-sz", "aqu-sz", 7, 20),
+        COLUMN(util, "util", "%util", 6, 21),
 };
+
+_Static_assert(sizeof metric_columns / sizeof metric_columns[0] == N_METRIC_COLUMNS, "a row for each field");
+
+const MetricColumn *metric_column_in_text(size_t place)
+{
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
+                if (metric_columns[i].text_at == place)
+                        return &metric_columns[i];
+        return NULL;
+}
 
 /* Sums are made in doubles: each part is exact up to 2^53, and nothing can overflow. */
 static double share_percent(uint64_t merges, uint64_t ios)

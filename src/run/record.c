@@ -138,9 +138,7 @@ void run_record_forget_result(RunRecord *record)
                 .last_third_mb_per_s = NAN,
                 .worst_sample_mb_per_s = NAN,
         };
-        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
-                memcpy((char *) &record->judgement.measured + metric_columns[i].offset, &(double){ NAN },
-                       sizeof(double));
+        metrics_forget(&record->judgement.measured);
         record->latency = (LatencySummary){ NAN, NAN, NAN, NAN, NAN, NAN };
 }
 

@@ -118,7 +118,11 @@ static void test_columns(void **state)
                 assert_string_equal(header + (header[0] == '%'), metric_columns[c].key);
         }
         assert_string_equal(keys, order);
-        assert_int_equal(sizeof(Metrics), N_METRIC_COLUMNS * sizeof(double));
+        for (size_t place = 0; place < N_METRIC_COLUMNS; place++) {
+                assert_non_null(metric_column_in_text(place));
+                assert_in_range(metric_column_in_text(place)->width, 6, 9);
+        }
+        assert_null(metric_column_in_text(N_METRIC_COLUMNS));
 }
 
 typedef struct Case {
