@@ -20,6 +20,7 @@ static const Command commands[] = {
         { "run", cli_run, "test a path once, in the foreground" },
         { "judge", cli_judge, "judge a capture of iostat -x" },
         { "iostat", cli_iostat, "the extended statistics of block devices, live or from records" },
+        { "target", cli_target, "make a directory ready for the service (root)" },
 };
 
 static void print_help(FILE *out)

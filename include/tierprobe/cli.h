@@ -13,6 +13,7 @@ enum { CLI_PASS = 0, CLI_WARNING = 1, CLI_FAIL = 2, CLI_UNKNOWN = 3 };
 int cli_run(int argc, char *argv[]);
 int cli_judge(int argc, char *argv[]);
 int cli_iostat(int argc, char *argv[]);
+int cli_target(int argc, char *argv[]);
 
 static inline int cli_status(Verdict verdict)
 {

@@ -129,6 +129,10 @@ void probe_latency(const Probe *probe, Histogram *ret);
 /* The slowest writes of all streams, slowest first; returns how many. */
 size_t probe_slowest(const Probe *probe, ProbeSlowWrite ret[PROBE_N_SLOWEST]);
 
+/* A folder of this name inside the tested directory that belongs to the user of the process is used in its
+ * place: so a directory of another owner can be tested. `tierprobe target prepare` makes it. */
+#define PROBE_WORK_DIR ".tierprobe"
+
 /* ---- looking at a path without going there ---- */
 
 typedef struct PathFacts {

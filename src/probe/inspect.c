@@ -2,6 +2,7 @@
 /* Looks at a path in a child: stat of a dying disk or a lost server may not return. */
 
 #include "denial.h"
+#include "test-file.h"
 
 #include "tierprobe/child.h"
 #include "tierprobe/cleanup.h"
@@ -24,6 +25,15 @@ struct PathInspection {
         Child *child;
         bool collected;
 };
+
+/* Whether files are made in a folder of our own in there. */
+static bool has_work_dir(const char *path, dev_t dev)
+{
+        _cleanup_close_ int dir_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_close_ int fd = dir_fd >= 0 ? target_open_work_dir(dir_fd, dev) : -1;
+
+        return fd >= 0 && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
+}
 
 static void look(const char *path, PathFacts *facts)
 {
@@ -63,7 +73,8 @@ static void look(const char *path, PathFacts *facts)
         }
         if (statfs(stripped, &fs) == 0)
                 facts->fs_type = (uint64_t) (unsigned long) fs.f_type;
-        if (facts->error == 0 && faccessat(AT_FDCWD, stripped, W_OK | X_OK, AT_EACCESS) < 0) {
+        if (facts->error == 0 && !has_work_dir(stripped, st.st_dev) &&
+            faccessat(AT_FDCWD, stripped, W_OK | X_OK, AT_EACCESS) < 0) {
                 facts->write_error = errno;
                 path_denial_find(stripped, &facts->denial);
         }

@@ -84,9 +84,20 @@ ProbeOutcome target_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int 
         }
         if (fstat(fd, &st) < 0)
                 return judge_open(errno, ret_error);
-        *ret_dir_fd = TAKE_FD(fd);
         *ret_dev = st.st_dev;
+        int work_fd = target_open_work_dir(fd, st.st_dev);
+        *ret_dir_fd = work_fd >= 0 ? work_fd : TAKE_FD(fd);
         return PROBE_OK;
+}
+
+int target_open_work_dir(int dir_fd, dev_t dev)
+{
+        _cleanup_close_ int fd =
+                openat(dir_fd, PROBE_WORK_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        struct stat st;
+
+        return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && st.st_dev == dev ? TAKE_FD(fd)
+                                                                                            : -1;
 }
 
 static uint64_t multiply_saturated(uint64_t a, uint64_t b)

@@ -13,6 +13,10 @@
  * this directory, wherever its path may lead later. */
 ProbeOutcome target_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int *ret_error);
 
+/* Opens the working folder in the directory DIR_FD on device DEV, when there is one that is this user's own
+ * and on the same file system: a descriptor, or -1. */
+int target_open_work_dir(int dir_fd, dev_t dev);
+
 /* Compares what is free for anybody with NEEDED bytes and the plan's reserve. Both results are set in either
  * case, if free space is known; a file system that says it has no size is let through with 0 free bytes. */
 ProbeOutcome target_check_space(int dir_fd, uint64_t needed_bytes, uint64_t min_free_bytes,

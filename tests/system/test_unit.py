@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.root, pytest.mark.disk]
 
 UNIT = "tierprobed.service"
 CONFIG = "/etc/tierprobe/tierprobed.conf"
-TARGET = "/srv/cache/.tierprobe"
+TARGET = "/srv/cache/db"  # of another user, who lets nobody in
 SOCKET = "/run/tierprobe/socket"
 SECTIONS = {
     **sections_for({"cache": TARGET, "default": "/var/cache/tierprobe"}, count=128),
@@ -72,12 +72,10 @@ class Service:
 
 
 def install(machine):
-    """What a package would do: files, user, drop-in."""
+    """What a package would do: files, user. And what an administrator does: one file."""
     subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--destdir", str(machine.root)], check=True,
                    stdout=subprocess.DEVNULL)
     lab.run("chroot", machine.root, "systemd-sysusers")
-    example = (ROOT / "systemd/tierprobed.service.d/target.conf.example").read_text()
-    machine.write(f"/etc/systemd/system/{UNIT}.d/target.conf", example.replace("/db2/cache/.tierprobe", TARGET))
     machine.write(CONFIG, config_text(SECTIONS))
 
 
@@ -95,11 +93,11 @@ def service():
 
         def prepare(machine):
             install(machine)
+            lab.run("chroot", machine.root, "useradd", "db2inst1")
             passwd = (machine.root / "etc/passwd").read_text()
-            uid, gid = next(line.split(":")[2:4] for line in passwd.splitlines() if line.startswith("tierprobe:"))
-            own = outside / ".tierprobe"
-            own.mkdir(mode=0o750)
-            os.chown(own, int(uid), int(gid))
+            uid, gid = next(line.split(":")[2:4] for line in passwd.splitlines() if line.startswith("db2inst1:"))
+            (outside / "db").mkdir(mode=0o700)
+            os.chown(outside / "db", int(uid), int(gid))
         with container(folder, binds=[(outside, "/srv/cache"), (inside, "/var/cache/tierprobe")], prepare=prepare) as machine:
             it = Service(machine, disk)
             disk.remember()
@@ -139,7 +137,7 @@ def test_status_answers_on_both_listeners(started):
 @pytest.mark.parametrize("target", ["cache", "default"])
 def test_a_run_in_the_sandbox_and_its_journal(started, target):
     run = started.wait_run(started.start_run(target))
-    assert run["verdict"] == "pass", run
+    assert run["verdict"] == "pass", (run["reasons"], started.machine.run("journalctl", "-u", UNIT, "--no-pager").stdout[-3000:])
     assert run["device"]["name"] == started.disk.name
     entries = started.machine.journal(f"TIERPROBE_RUN_ID={run['id']}")
     assert len(entries) >= 2  # begun, ended
@@ -267,3 +265,60 @@ def test_a_slow_disk_does_not_trip_the_watchdog(started):
 def test_unit_verifies(service):
     done = service.machine.run("systemd-analyze", "verify", UNIT, check=False)
     assert done.returncode == 0, done.stderr
+
+
+
+@pytest.fixture
+def mounted(service):
+    """A target on a mount of its own inside the container, with the service started on it."""
+    machine = service.machine
+    machine.run("mkdir", "-p", "/mnt/disk")
+    machine.run("mount", "--bind", "/srv/cache", "/mnt/disk")
+    sections = {**SECTIONS, "target moving": {"path": "/mnt/disk/db"}}
+    machine.write(CONFIG, config_text(sections))
+    service.systemctl("restart", UNIT)
+    service.wait_answers()
+    yield service
+    machine.write(CONFIG, config_text(SECTIONS))
+    service.systemctl("restart", UNIT)
+    machine.run("umount", "/mnt/disk", check=False)
+    service.wait_answers()
+
+
+def target_of(service, name):
+    return next(t for t in service.get("/status")["targets"] if t["name"] == name)
+
+
+def test_an_unmount_frees_the_disk_at_once_and_the_daemon_sees_it(mounted):
+    """Nothing in the sandbox holds a target's file system: what the host unmounts is gone for the service as well."""
+    mounts = f"/proc/{mounted.show('MainPID')['MainPID']}/mountinfo"
+    run = mounted.wait_run(mounted.start_run("moving"))
+    assert run["verdict"] == "pass", run["reasons"]
+    assert " /mnt/disk " in mounted.machine.run("cat", mounts).stdout
+    mounted.machine.run("umount", "/mnt/disk")
+    assert " /mnt/disk " not in mounted.machine.run("cat", mounts).stdout
+    lab.wait_for("the daemon to see it", lambda: target_of(mounted, "moving")["reasons"] != [] or
+                 target_of(mounted, "moving")["device"] is None, 60)
+    refused = mounted.wait_run(mounted.start_run("moving"))
+    assert refused["verdict"] == "inconclusive" and refused["bytes_written"] == 0
+    assert {r["code"] for r in refused["reasons"]} <= {"path_missing", "not_mounted", "wrong_device"}
+    # And back: no restart is needed.
+    mounted.machine.run("mount", "--bind", "/srv/cache", "/mnt/disk")
+
+    def works():
+        return mounted.wait_run(mounted.start_run("moving"))["verdict"] == "pass"
+    lab.wait_for("a run after the mount came back", works, 60)
+
+
+def test_a_reload_takes_a_second_target_and_fails_with_a_faulty_file(started):
+    more = {**SECTIONS, "target second": {"path": "/srv/cache/second"}}
+    (started.disk.path / "srv" / "second").mkdir(mode=0o700, exist_ok=True)
+    started.machine.write(CONFIG, config_text(more))
+    started.systemctl("reload", UNIT)
+    lab.wait_for("the second target", lambda: any(t["name"] == "second" for t in started.get("/status")["targets"]), 60)
+    assert started.wait_run(started.start_run("second"))["verdict"] == "pass"
+    started.machine.write(CONFIG, "[limits]\nw_await_ms = fast\n")
+    assert started.systemctl("reload", UNIT, check=False).returncode != 0
+    messages = [e["MESSAGE"] for e in started.machine.journal("-u", UNIT)]
+    assert any(f"{CONFIG}:2" in message for message in messages), messages[-5:]
+    assert any(t["name"] == "second" for t in started.get("/status")["targets"])
