@@ -6,9 +6,11 @@ TIERPROBE_BUILD names the build directory (default: build).
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -78,10 +80,15 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
+PORTS = itertools.cycle(random.sample(range(10000, 32768), 20000))
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, and that the kernel gives to no client: those begin at 32768."""
+    for port in PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Daemon:

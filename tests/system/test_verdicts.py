@@ -154,9 +154,10 @@ def test_page_cache_in_front_is_said(daemon, disk):
 
 def test_first_writes_are_slow_and_later_ones_are_not(daemon, disk):
     it = disk(rate=GOOD, first_write_rate=SLOW)
-    service = daemon(it.path, count=32)
-    first = service.whole_run()
-    assert first["verdict"] == "fail"
+    sections = sections_for(it.path)
+    sections["profile short"] = {"block_size": "1M", "count": 32}
+    service = daemon(sections=sections)
+    assert service.whole_run(profile="short")["verdict"] == "fail"
     it.behave(rate=GOOD)
     assert service.whole_run()["verdict"] == "pass"
 

@@ -21,14 +21,15 @@
 
 #include <cmocka.h>
 
+#include "folder.h"
+
 static char folder[64];
 static char file[128];
 
 static int make_folder(void **state)
 {
         (void) state;
-        (void) snprintf(folder, sizeof folder, "/tmp/test-config-XXXXXX");
-        if (!mkdtemp(folder))
+        if (test_folder_make("config", folder, sizeof folder) < 0)
                 return -1;
         (void) snprintf(file, sizeof file, "%s/t.conf", folder);
         return 0;
@@ -36,11 +37,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-        char command[128];
-
         (void) state;
-        (void) snprintf(command, sizeof command, "rm -rf '%s'", folder);
-        return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
+        return test_folder_remove(folder);
 }
 
 static void write_bytes(const char *name, const void *data, size_t size)
@@ -491,11 +489,11 @@ static void test_options(void **state)
         assert_address(&config->listen[1], "[::]:80");
         config = config_free(config);
 
-        assert_int_equal(chdir(folder), 0);
+        assert_int_equal(chdir("/usr/share"), 0);
         static const struct {
                 const char *given, *wanted;
-        } paths[] = { { "..", "/tmp" },     { "../..", "/" },       { "../../../../..", "/" },
-                      { "../x", "/tmp/x" }, { ".././y", "/tmp/y" }, { "/a/../b", "/a/../b" } };
+        } paths[] = { { "..", "/usr" },     { "../..", "/" },       { "../../../../..", "/" },
+                      { "../x", "/usr/x" }, { ".././y", "/usr/y" }, { "/a/../b", "/a/../b" } };
         for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
                 options.path = paths[i].given;
                 assert_int_equal(config_load(&options, &config, &error), 0);

@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "folder.h"
+
 #define NAME "cache.ring"
 #define HEADER 4096
 #define RECORD 256
@@ -30,8 +32,7 @@ static int dir_fd = -1;
 static int make_folder(void **state)
 {
         (void) state;
-        (void) snprintf(folder, sizeof folder, "/tmp/test-ring-XXXXXX");
-        if (!mkdtemp(folder))
+        if (test_folder_make("ring", folder, sizeof folder) < 0)
                 return -1;
         dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
         return dir_fd < 0;
@@ -39,12 +40,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-        char command[128];
-
         (void) state;
         close_fdp(&dir_fd);
-        (void) snprintf(command, sizeof command, "rm -rf '%s'", folder);
-        return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
+        return test_folder_remove(folder);
 }
 
 static uint64_t mix(uint64_t x)

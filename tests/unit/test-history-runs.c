@@ -17,14 +17,15 @@
 
 #include <cmocka.h>
 
+#include "folder.h"
+
 static char folder[64];
 static int dir_fd = -1;
 
 static int make_folder(void **state)
 {
         (void) state;
-        (void) snprintf(folder, sizeof folder, "/tmp/test-runs-XXXXXX");
-        if (!mkdtemp(folder))
+        if (test_folder_make("runs", folder, sizeof folder) < 0)
                 return -1;
         dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
         return dir_fd < 0;
@@ -32,12 +33,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-        char command[128];
-
         (void) state;
         close_fdp(&dir_fd);
-        (void) snprintf(command, sizeof command, "rm -rf '%s'", folder);
-        return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
+        return test_folder_remove(folder);
 }
 
 static RunStore *open_store(void)

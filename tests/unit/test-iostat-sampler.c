@@ -20,8 +20,10 @@
 
 #include <cmocka.h>
 
-static char root[] = "/tmp/tierprobe-sampler-XXXXXX";
-static char procfs[64], sysfs[64];
+#include "folder.h"
+
+static char root[64];
+static char procfs[80], sysfs[80];
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -32,7 +34,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 static int setup(void **state)
 {
         (void) state;
-        if (!mkdtemp(root))
+        if (test_folder_make("sampler", root, sizeof root) < 0)
                 return -1;
         (void) snprintf(procfs, sizeof procfs, "%s/proc", root);
         (void) snprintf(sysfs, sizeof sysfs, "%s/sys", root);
@@ -55,7 +57,7 @@ static void put(const char *path, const char *text)
                 (void) nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS);
                 return;
         }
-        for (char *slash = full + sizeof root; (slash = strchr(slash, '/')); slash++) {
+        for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
                 *slash = '\0';
                 assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
                 *slash = '/';
