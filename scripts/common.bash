@@ -9,7 +9,7 @@ PACKAGES_BUILD=(gcc libc6-dev meson ninja-build pkgconf
 PACKAGES_QUICKSTART=(curl jq)
 
 # What scripts/test --fast needs besides.
-PACKAGES_FAST=(curl openssl libcmocka-dev python3 python3-pytest)
+PACKAGES_FAST=(curl openssl libcmocka-dev python3 python3-pytest python3-pytest-xdist)
 
 # What the whole of scripts/test needs besides: the other compiler, lint, valgrind, disks, a container.
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq

@@ -14,6 +14,8 @@ import pytest
 
 from oracle import TIERPROBE, reports, run_replay, write_script
 
+pytestmark = pytest.mark.installed
+
 ROW = " 259       0 {name} 10 0 80 5 {ios} 0 1000 50 0 40 55 0 0 0 0 0 0\n"
 
 

@@ -14,6 +14,8 @@ import pytest
 from oracle import (COLUMNS, MS, WRAP, differ_by_design, figures, iostat_version, known, mended, need_iostat, reports, run_iostat,
                     run_replay, write_script)
 
+pytestmark = pytest.mark.installed
+
 KINDS = ["sda", "nvme0n1", "dm-3", "md127", "vda", "mmcblk0", "loop7", "sr0", "cciss/c0d0", "zram0", "rbd4", "nbd12p3",
          "xvda1", "nvme0c0n1", "a_name_of_thirty_one_characters"]
 WIDTHS = [14, 15, 16, 17, 18, 19, 20, 22]  # fields of a line, three of them before the counters

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pytest needs around the black-box tests: the lab's own view of mounts, what is skipped where, and fixtures
-that start the programs and see that they end well.
-
-Tests that need root and loop devices carry the mark `disk`, those that need root alone `root`; they are skipped,
-visibly, where there are none.
-"""
+"""Fixtures that start the programs and disks, and see that they end well."""
 
 import contextlib
-import os
 import pathlib
 import shutil
 import tempfile
@@ -16,24 +10,6 @@ import pytest
 
 from harness import BUILD, TIERPROBE, TIERPROBED, Daemon, call, config_text, sections_for, lab
 from stub import Stub
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "disk: needs root and loop devices")
-    config.addinivalue_line("markers", "root: needs root")
-    config.addinivalue_line("markers", "slow: waits for what takes its time; not in the fast part")
-    if os.geteuid() == 0:
-        lab.private_mounts()
-        lab.sweep()
-
-
-def pytest_collection_modifyitems(items):
-    absent = lab.missing()
-    for item in items:
-        if absent and item.get_closest_marker("disk"):
-            item.add_marker(pytest.mark.skip(reason=f"no disks here: {absent}"))
-        if os.geteuid() != 0 and item.get_closest_marker("root"):
-            item.add_marker(pytest.mark.skip(reason="not root"))
 
 
 @pytest.fixture

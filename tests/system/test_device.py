@@ -14,7 +14,7 @@ from lab import disk, run
 
 DEVICE_SHOW = BUILD / "tests" / "tools" / "device-show"
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.installed]
 
 
 def show(path, *options):

@@ -11,7 +11,7 @@ import pytest
 import lab
 from lab import disk, two_partitions, wait_for
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.installed_only]
 MB = 1_000_000
 
 

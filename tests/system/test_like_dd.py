@@ -12,7 +12,7 @@ import lab
 from harness import TIERPROBE, call
 from lab.catalog import MIB
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.installed]
 
 COUNT = 200
 DD = ("dd", "if=/dev/zero", "bs=1M", f"count={COUNT}", "oflag=direct,dsync")

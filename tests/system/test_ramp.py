@@ -10,7 +10,7 @@ import lab
 from harness import sections_for
 from lab.catalog import GOOD, MB
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.installed]
 
 FREE = {"write_mb_per_s": 1, "w_await_ms": 1000, "pass_ratio": 0}
 

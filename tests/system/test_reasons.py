@@ -21,7 +21,7 @@ from harness import ROOT, TIERPROBE, TIERPROBED, call, config_text, sections_for
 from lab.catalog import GOOD, LIMITS, MB, SLOW, STEADY
 from lab.counters import (W_IOS, W_MS, W_SECTORS, after, half, jump, reset, still, unreadable, untimed)
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.installed]
 
 REACHED = {
     "write_throughput_low": "test_verdicts.py::test_daemon",

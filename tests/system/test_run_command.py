@@ -14,6 +14,8 @@ import lab
 from harness import SANITIZED, TIERPROBE
 from lab.catalog import GOOD, MB
 
+pytestmark = pytest.mark.installed
+
 
 @pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["run"], ["run", "a", "b"], ["run", "--nonsense", "/tmp"],
                                        ["run", "/tmp", "--count", "0"], ["run", "/tmp", "--count", "many"],

@@ -13,6 +13,8 @@ import lab
 from harness import ROOT
 from lab.catalog import GOOD, MB
 
+pytestmark = pytest.mark.installed_only
+
 QUICKSTART = ROOT / "scripts" / "quickstart"
 built = pytest.mark.skipif(not (ROOT / "build/src/tierprobed").exists(), reason="nothing is built in build/")
 

@@ -14,7 +14,7 @@ from harness import BUILD, ROOT, TIERPROBED, Response, UnixConnection, config_te
 from lab.catalog import GOOD, SLOW
 from lab.container import container, tree
 
-pytestmark = [pytest.mark.root, pytest.mark.disk]
+pytestmark = [pytest.mark.root, pytest.mark.disk, pytest.mark.installed_only, pytest.mark.xdist_group("unit")]
 
 UNIT = "tierprobed.service"
 CONFIG = "/etc/tierprobe/tierprobed.conf"

@@ -11,7 +11,7 @@ import lab
 from harness import SANITIZED, TIERPROBE, checked, config_text, sections_for
 from lab.catalog import CASES, GOOD, MB, SLOW
 
-pytestmark = pytest.mark.disk
+pytestmark = [pytest.mark.disk, pytest.mark.installed]
 
 EXIT = {"pass": 0, "fail": 2, "inconclusive": 3}
 

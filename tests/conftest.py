@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pytest needs around all tests: the marks, what is skipped where, and a view of the mounts of their own.
+
+Marks say what a test needs and with which programs it is worth running; a test without one of the latter two runs
+with the sanitizers' programs alone, which are the stricter ones.
+"""
+
+import os
+import pathlib
+
+import pytest
+
+import lab
+
+MARKS = """
+disk: needs root and loop devices
+root: needs root
+slow: waits for what takes its time; not in the fast part
+installed: goes through the programs as they are installed, too: depends on speed, the optimiser or the installation
+installed_only: goes only through those: sanitizers would change or forbid what it looks at
+xdist_group(name): the tests of a group share what is costly to make, so one worker has them all
+"""
+
+
+def pytest_configure(config):
+    for line in MARKS.strip().splitlines():
+        config.addinivalue_line("markers", line)
+    if os.geteuid() == 0:
+        lab.private_mounts()
+        lab.sweep()
+
+
+def pytest_collection_modifyitems(items):
+    absent = lab.missing()
+    for item in items:
+        if absent and item.get_closest_marker("disk"):
+            item.add_marker(pytest.mark.skip(reason=f"no disks here: {absent}"))
+        if os.geteuid() != 0 and item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip(reason="not root"))
+    # What takes longest comes first, so that nothing is left to wait for in the end.
+    items.sort(key=lambda item: not item.get_closest_marker("xdist_group"))
