@@ -32,21 +32,28 @@ static void judge_options_done(JudgeOptions *options)
 
 static void print_help(const JudgeOptions *options)
 {
-        (void) fputs("tierprobe judge [OPTION...] [FILE|-]\n"
-                     "Judges a capture of the manual procedure: the output of iostat -xyz 1 taken while\n"
-                     "dd if=/dev/zero of=PATH/testfile bs=1M count=10000 oflag=direct,dsync ran. Reads text "
-                     "of any "
-                     "sysstat\n"
-                     "since 9.1.2 or its JSON (-o JSON), from FILE or standard input.\n\n"
-                     "  --device NAME        the device that decides (the one that was written most)\n",
-                     stdout);
+        (void) fputs(
+                "tierprobe judge [OPTION...] [FILE|-]\n"
+                "Judges a capture of the manual procedure: the output of iostat -xyz 1 taken while\n"
+                "dd if=/dev/zero of=PATH/testfile bs=1M count=10000 oflag=direct,dsync ran. Reads text of\n"
+                "any sysstat since 9.1.2 or its JSON (-o JSON), from FILE or standard input, and as mails,\n"
+                "issues and logs hold it: quoted, commented, behind times and tags, between other lines.\n\n"
+                "A requirement that is missed proves a fail; a pass needs both, measured. What cannot be "
+                "read\n"
+                "is inconclusive, and the reason says why. The device that was written most decides, unless\n"
+                "another one that was written at least a tenth of that has another verdict and is no layer "
+                "of\n"
+                "the same stack (which carries the same bytes): then the result is inconclusive.\n\n"
+                "  --device NAME        the device that decides\n",
+                stdout);
         parameter_options_help(&options->parameters, limits_parameter, &options->limits, stdout);
-        (void) fputs("  --json               print one JSON document on stdout\n"
-                     "  --help               this text\n"
-                     "  --version            the version\n\n"
-                     "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from "
-                     "judging.\n",
-                     stdout);
+        (void) fputs(
+                "  --json               print one JSON document on stdout\n"
+                "  --help               this text\n"
+                "  --version            the version\n\n"
+                "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from\n"
+                "judging. 1, the warning of other commands, does not occur: a capture has no age.\n",
+                stdout);
 }
 
 enum { OPT_DEVICE = 256, OPT_JSON, OPT_VERSION };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tierprobe/capture.h"
+#include "tierprobe/text.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -51,6 +52,18 @@ static inline void fuzz_check(const Judgement *j)
         FUZZ_ASSERT(!(j->criteria[0].value < 0) && !(j->criteria[1].value < 0));
 }
 
+/* A device that decides has the verdict of the whole; without one there is none but inconclusive. */
+static inline void fuzz_check_decider(const CaptureJudge *judge)
+{
+        const CaptureDevice *decider = capture_judge_decider(judge);
+        const Judgement *overall = capture_judge_overall(judge);
+
+        if (decider)
+                FUZZ_ASSERT(decider->judgement.verdict == overall->verdict && !decider->idle);
+        else
+                FUZZ_ASSERT(overall->verdict == VERDICT_INCONCLUSIVE);
+}
+
 static inline void fuzz_capture(const char *text, size_t size, size_t cut)
 {
         CaptureJudge *pieces = fuzz_judge(text, size, cut), *whole = fuzz_judge(text, size, 0);
@@ -61,12 +74,17 @@ static inline void fuzz_capture(const char *text, size_t size, size_t cut)
                 fuzz_check(a);
                 FUZZ_ASSERT(a->verdict == b->verdict && a->reasons.n == b->reasons.n);
                 FUZZ_ASSERT(capture_judge_n_devices(pieces) == capture_judge_n_devices(whole));
+                fuzz_check_decider(pieces);
+                for (size_t i = 0; capture_judge_note(pieces, i) || capture_judge_note(whole, i); i++)
+                        FUZZ_ASSERT(strcmp(capture_judge_note(pieces, i), capture_judge_note(whole, i)) == 0);
                 for (size_t i = 0; i < capture_judge_n_devices(pieces); i++) {
                         const CaptureDevice *device = capture_judge_device(pieces, i);
 
                         fuzz_check(&device->judgement);
                         FUZZ_ASSERT(strcmp(device->name, capture_judge_device(whole, i)->name) == 0);
                         FUZZ_ASSERT(device->name[0] != '\0');
+                        for (const char *p = device->name; *p; p++)
+                                FUZZ_ASSERT(!text_is_control(*p));
                 }
         }
         capture_judge_free(pieces);
