@@ -28,7 +28,13 @@ void run_id_make(char id[RUN_ID_SIZE], int64_t real_ns);
 /* The time in an id of the form that run_id_make() gives. 0 or -EINVAL. */
 int run_id_time(const char *id, int64_t *ret_real_ns);
 
-typedef enum RunTrigger { TRIGGER_MANUAL, TRIGGER_SCHEDULE, TRIGGER_START, _TRIGGER_MAX } RunTrigger;
+typedef enum RunTrigger {
+        TRIGGER_MANUAL,
+        TRIGGER_SCHEDULE,
+        TRIGGER_START, /* a scheduled run that was missed while the daemon was down, soon after its start */
+        _TRIGGER_MAX
+} RunTrigger;
+
 typedef enum RunState {
         RUN_QUEUED,
         RUN_RUNNING,

@@ -65,6 +65,9 @@ const Parameter *guard_parameter(size_t index);
  * ever, whose due times without catch_up are whole intervals since the epoch. */
 int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns, uint64_t seed);
 
+/* Whether a run should have begun by now and schedule_next() makes up for it. */
+bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns);
+
 /* Whether NOW_REAL_NS lies in the window (true without one): for the moment a timer fires, since the clock
  * may have been set in the meantime. */
 bool schedule_may_start(const ScheduleRules *rules, int64_t now_real_ns);

@@ -47,6 +47,7 @@ static const char help[] =
         "  --check-config     check the configuration and its paths, then exit\n"
         "  --print-config     print the configuration in force, then exit\n"
         "  --show-schedule    print when each target's next runs are due, then exit\n"
+        "  --verbose          log what is for developers, too\n"
         "  --help             this text\n"
         "  --version          the version\n\n"
         "Exit status: 0 stopped as asked, 1 could not run, 2 usage error, 78 the configuration is wrong.\n"
@@ -62,6 +63,7 @@ enum {
         OPT_CHECK,
         OPT_PRINT,
         OPT_SCHEDULE,
+        OPT_VERBOSE,
         OPT_HELP,
         OPT_VERSION
 };
@@ -76,6 +78,7 @@ static const struct option long_options[] = {
         { "check-config", no_argument, NULL, OPT_CHECK },
         { "print-config", no_argument, NULL, OPT_PRINT },
         { "show-schedule", no_argument, NULL, OPT_SCHEDULE },
+        { "verbose", no_argument, NULL, OPT_VERBOSE },
         { "help", no_argument, NULL, OPT_HELP },
         { "version", no_argument, NULL, OPT_VERSION },
         { 0 },
@@ -118,6 +121,9 @@ static int parse_options(int argc, char *argv[], Options *options)
                         break;
                 case OPT_SCHEDULE:
                         options->action = ACTION_SHOW_SCHEDULE;
+                        break;
+                case OPT_VERBOSE:
+                        log_set_max_level(LOG_DEBUG);
                         break;
                 case 'h':
                 case OPT_HELP:

@@ -150,13 +150,14 @@ static void on_run_gone(Target *target, void *userdata)
                 (void) target_inspect(target); /* only now is its space free again */
 }
 
-static void on_due(Target *target, void *userdata)
+static void on_due(Target *target, bool missed, void *userdata)
 {
         Manager *manager = userdata;
         const char *name = target->config->name;
         StartAnswer answer;
 
-        int r = start_run(&manager->parts, name, NULL, TRIGGER_SCHEDULE, "schedule", &answer);
+        int r = start_run(&manager->parts, name, NULL, missed ? TRIGGER_START : TRIGGER_SCHEDULE,
+                          missed ? "missed" : "schedule", &answer);
         if (r < 0)
                 log_error("target %s: the scheduled run could not start: %s", name, strerror(-r));
         else if (answer.result != START_ACCEPTED)

@@ -22,6 +22,7 @@ typedef struct Entry {
         Target *target; /* NULL: free */
         char name[NAME_SIZE];
         int64_t last_real_ns, next_real_ns;
+        bool missed; /* the next run is one that was missed before */
         sd_event_source *timer;
 } Entry;
 
@@ -90,7 +91,7 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
         (void) usec;
         /* A step of the clock may have carried the timer past the window's end. */
         if (schedule_may_start(&timetable->rules, (int64_t) clock_ns(CLOCK_REALTIME)))
-                timetable->events.due(entry->target, timetable->events.userdata);
+                timetable->events.due(entry->target, entry->missed, timetable->events.userdata);
         else
                 plan(entry);
         return 0;
@@ -141,6 +142,8 @@ void timetable_plan(Timetable *timetable, Target *target, const char *name, int6
         if (i == CONFIG_MAX_TARGETS)
                 return; /* cannot be: there is one for each target of a configuration */
         Entry *entry = &timetable->entries[i];
+        entry->missed = !entry->target && schedule_is_overdue(&timetable->rules, last_real_ns,
+                                                              (int64_t) clock_ns(CLOCK_REALTIME));
         entry->timetable = timetable;
         entry->target = target;
         memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);

@@ -15,9 +15,10 @@ typedef struct Timetable Timetable;
 
 typedef struct TimetableEvents {
         void *userdata;
-        /* A run is due and may start now. What comes of it is told by timetable_plan() or timetable_retry().
-         */
-        void (*due)(Target *target, void *userdata);
+        /* A run is due and may start now; MISSED: it was overdue when its target was first planned, at the
+         * start of the daemon, and is made up for. What comes of it is told by timetable_plan() or
+         * timetable_retry(). */
+        void (*due)(Target *target, bool missed, void *userdata);
 } TimetableEvents;
 
 int timetable_new(Timetable **ret, sd_event *event, const TimetableEvents *events);

@@ -211,6 +211,12 @@ int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t 
         return move_into_window(rules, at_ns, seed);
 }
 
+bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns)
+{
+        return rules->interval_ns > 0 && rules->catch_up && last_real_ns > 0 &&
+               add(add(last_real_ns, rules->interval_ns), rules->jitter_ns) < now_real_ns;
+}
+
 uint64_t schedule_stale_after_ns(const ScheduleRules *rules)
 {
         uint64_t after_ns = 0;

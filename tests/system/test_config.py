@@ -38,7 +38,7 @@ def test_help_and_version(tierprobed):
     done = tierprobed("--help")
     assert done.returncode == 0
     for option in ("--config", "--path", "--listen", "--state-dir", "--procfs", "--sysfs", "--check-config",
-                   "--print-config"):
+                   "--print-config", "--show-schedule", "--verbose"):
         assert option in done.stdout
     done = tierprobed("--version")
     assert done.returncode == 0 and done.stdout.startswith("tierprobed ")

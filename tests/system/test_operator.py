@@ -421,3 +421,20 @@ def test_two_daemons_on_one_state_directory(daemon, tierprobed, memory):
     assert service.get("/healthz").status == 200
     service.kill()
     assert daemon(memory("other")).target()["verdict"] == "never_run"
+
+
+# ---- what was missed ----
+
+def test_a_run_missed_while_the_daemon_was_down_is_made_up_for_after_its_start(daemon, memory):
+    sections = sections_for(memory(), schedule={"interval": "never"})
+    service = daemon(sections=sections)
+    first = service.wait_run(service.start_run(profile="procedure"))
+    service.stop()
+    # The interval has passed by the time that the daemon is there again.
+    began = datetime.datetime.fromisoformat(first["started_at"] or first["queued_at"])
+    lab.wait_for("the interval", lambda: datetime.datetime.now(datetime.timezone.utc) - began >
+                 datetime.timedelta(seconds=2.5))
+    sections["schedule"] = {"interval": "2s", "jitter": "none"}
+    service = daemon(sections=sections)
+    runs = lab.wait_for("three runs", lambda: (r := service.get("/runs").json["runs"])[2:] and r, 60)
+    assert [run["trigger"] for run in runs[::-1]][:3] == ["manual", "start", "schedule"]
