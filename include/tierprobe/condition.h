@@ -73,7 +73,8 @@ const OwnLimit *own_limits_reached(const OwnLimits *limits, const LimitUse *use)
 
 /* ---- waiting: counters, to be read at both edges of the window ---- */
 
-/* Cumulated; -1: not known. "Some": at least one task waited; "full": nothing else could run. */
+/* Cumulated; -1: not known. "Some": at least one task waited; "full": nothing else could run. All of one
+ * type, so that they can be gone through. */
 typedef struct WaitCounters {
         int64_t host_cpu_some_us, host_io_some_us, host_io_full_us, host_memory_some_us; /* PROCFS/pressure */
         int64_t own_cpu_some_us, own_io_some_us, own_io_full_us; /* the own control group's *.pressure (v2) */
@@ -102,8 +103,9 @@ typedef struct StateFact {
         const char *name;              /* static: "md.sync_action", "scsi.state", "ext4.errors", ... */
         char value[64];                /* as the kernel says it */
         char was[64];                  /* what it was before, when states_compare() found it changed */
-        const char *meaning;           /* static; NULL: as it should be. Else what it does to a test, as the
-                                        * rest of a sentence: "the array is being rebuilt, which takes ..." */
+        const char *meaning; /* static; NULL: as it should be. Else what it does to a test, as a clause: "the
+                              * array is being rebuilt, checked or reshaped, which takes a part of its ..." */
+        const char *if_changed; /* static; what it means, that it changed while the test ran; NULL: nothing */
 } StateFact;
 
 #define MAX_STATE_FACTS 64
@@ -121,7 +123,8 @@ typedef struct States {
  * virtual disks. fstrim is not shown anywhere; its discards are in the samples (d/s). */
 void states_read(const DeviceRoots *roots, const Device *device, States *ret);
 
-/* Fills `was` of each fact in AFTER that BEFORE has with another value. */
+/* Fills `was` of each fact in AFTER that BEFORE has with another value; where the change itself means
+ * something (commands timed out), that becomes its meaning. Pure. */
 void states_compare(const States *before, States *after);
 
 /* The first fact that is not as it should be; NULL: none. */

@@ -47,7 +47,7 @@ typedef struct DeviceNode {
         char model[128], serial[128], wwid[128], vendor[64], firmware[64];
         char scheduler[32], write_cache[32];
         char backing_file[512]; /* loop */
-        char part_uuid[48];     /* of a partition, where the kernel says it (6.6 and later) */
+        char part_uuid[48];     /* of a partition: as the kernel says it (newer ones do), or udev's link */
         int dio;                /* loop: 1 direct I/O to the backing file, 0 through the page cache */
         int iostats; /* queue/iostats: 0 means the row stands still; -1 for zram, which does not heed it */
         int fua, rotational, read_only;
@@ -71,6 +71,7 @@ typedef struct Device {
         char *mount_point, *filesystem, *mount_source, *mount_root, *mount_options,
                 *super_options; /* NULL when no mount holds the path */
         char fs_uuid[64];       /* of btrfs; empty for others */
+        bool journals_data;     /* ext3, ext4: data=journal, i.e. what is written is written twice */
         DeviceNode *nodes;      /* the whole stack, tops first, each after its parent, each once */
         size_t n_nodes;
 
@@ -126,3 +127,6 @@ size_t device_disks(const Device *device, DiskKey *keys, size_t max);
 /* The names of the judged rows, for sampler_new(): fills NAMES with pointers into DEVICE, returns how many
  * (at most MAX). */
 size_t device_row_names(const Device *device, const char **names, size_t max);
+
+/* Opens the directory of NODE in SYSFS (O_PATH), the caller's to close. -ENOENT when there is none. */
+int device_node_open(const DeviceRoots *roots, const DeviceNode *node);

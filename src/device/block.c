@@ -384,3 +384,15 @@ int blocks_find_written(Blocks *blocks, const char *text, BlockId *ret)
                 return -ENOENT;
         return blocks_find_number(blocks, major(st.st_rdev), minor(st.st_rdev), ret);
 }
+
+int device_node_open(const DeviceRoots *roots, const DeviceNode *node)
+{
+        Blocks blocks;
+        BlockId id = { .major = node->major, .minor = node->minor };
+
+        memcpy(id.name, node->name, sizeof id.name);
+        blocks_open(&blocks, roots);
+        int fd = blocks_open_directory(&blocks, &id);
+        blocks_done(&blocks);
+        return fd;
+}

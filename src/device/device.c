@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define MOUNTINFO_MAX (16U << 20)
+#define EXT4_OPTIONS_MAX (64U << 10)
 
 const char *device_kind_to_string(DeviceKind kind)
 {
@@ -137,6 +138,43 @@ static int resolve_named(Resolver *resolver, const char *name, Device *device)
         return r < 0 ? r : resolve_below(resolver, &id, 1, true, device);
 }
 
+/* Whether the comma-separated OPTIONS have OPTION. */
+static bool has_option(const char *options, const char *option)
+{
+        size_t n = strlen(option);
+
+        for (const char *p = options; p && *p; p += strcspn(p, ","), p += *p == ',')
+                if (strncmp(p, option, n) == 0 && (p[n] == ',' || p[n] == '\0'))
+                        return true;
+        return false;
+}
+
+/* An option that is the file system's own default (tune2fs -o journal_data) is not in the mount table, but in
+ * PROCFS/fs/ext4/NAME/options, one a line. */
+static bool journals_data(const Resolver *resolver, const Device *device)
+{
+        static const char option[] = "data=journal";
+
+        if (!device->filesystem || strncmp(device->filesystem, "ext", 3) != 0)
+                return false;
+        if (has_option(device->super_options, option))
+                return true;
+        for (size_t i = 0; i < device->n_nodes; i++) {
+                _cleanup_free_ char *path = NULL, *text = NULL;
+
+                if (device->nodes[i].parent >= 0)
+                        continue;
+                path = path_format("%s/fs/%s/%s/options", resolver->blocks.procfs, device->filesystem,
+                                   device->nodes[i].name);
+                if (!path || read_file_at(AT_FDCWD, path, EXT4_OPTIONS_MAX, &text, NULL) < 0)
+                        continue;
+                for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+                        if (strcmp(line, option) == 0)
+                                return true;
+        }
+        return false;
+}
+
 static int resolve(Resolver *resolver, const char *path, dev_t path_dev, const char *override, Device *device)
 {
         bool named = override && override[0] != '\0' && strcmp(override, "auto") != 0;
@@ -157,6 +195,8 @@ static int resolve(Resolver *resolver, const char *path, dev_t path_dev, const c
                         r = resolve_below(resolver, found.ids, found.n_ids, false, device);
         }
         found_done(&found);
+        if (r == 0)
+                device->journals_data = journals_data(resolver, device);
         if (r == 0 && resolver->notes) {
                 device->detail = clean_text(resolver->notes);
                 r = device->detail ? 0 : -ENOMEM;

@@ -6,10 +6,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether the whole disk of partition PARTITION is in the stack: of several on it, it names one as its
+ * parent. */
+static bool disk_is_there(const Device *device, const DeviceNode *partition)
+{
+        for (size_t i = 0; i < device->n_nodes; i++) {
+                const DeviceNode *node = &device->nodes[i];
+                if (node->kind != DEVICE_PARTITION &&
+                    strncmp(partition->name, node->name, strlen(node->name)) == 0)
+                        return true;
+        }
+        return false;
+}
+
 /* A node with nothing below it. The paths of an NVMe head are ways to the head's disk. */
 static bool is_leaf(const Device *device, size_t index)
 {
-        if (device->nodes[index].kind == DEVICE_NVME_PATH)
+        const DeviceNode *node = &device->nodes[index];
+
+        if (node->kind == DEVICE_NVME_PATH || (node->kind == DEVICE_PARTITION && disk_is_there(device, node)))
                 return false;
         for (size_t i = 0; i < device->n_nodes; i++)
                 if (device->nodes[i].parent == (int) index && device->nodes[i].kind != DEVICE_NVME_PATH)

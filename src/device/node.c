@@ -9,10 +9,14 @@
 #include "tierprobe/units.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 /* An attribute as clean text without blanks around it; empty when there is none. */
 static bool read_text(int fd, const char *path, char *ret, size_t size)
@@ -165,6 +169,29 @@ static void read_identity(int fd, DeviceNode *node)
         read_part_uuid(fd, node);
 }
 
+#define LINKS_MAX 4096
+
+/* The link that udev has made to it. Names in this machine's /dev mean nothing in a recorded tree. */
+static void find_part_uuid(const Blocks *blocks, DeviceNode *node)
+{
+        struct statfs fs;
+
+        if (fstatfs(blocks->sys_fd, &fs) < 0 || fs.f_type != SYSFS_MAGIC)
+                return;
+        _cleanup_closedir_ DIR *dir = opendir("/dev/disk/by-partuuid");
+        unsigned n = 0;
+        for (struct dirent *entry; dir && n++ < LINKS_MAX && (entry = readdir(dir));) {
+                char target[PATH_MAX];
+                ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+                if (length <= 0)
+                        continue;
+                target[length] = '\0';
+                const char *slash = strrchr(target, '/');
+                if (strcmp(slash ? slash + 1 : target, node->name) == 0)
+                        text_copy_clean(node->part_uuid, sizeof node->part_uuid, entry->d_name);
+        }
+}
+
 static void read_queue(int fd, DeviceNode *node)
 {
         node->iostats = read_flag(fd, "iostats");
@@ -219,6 +246,8 @@ void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, Row
                 if (queue >= 0)
                         read_queue(queue, &node);
                 read_identity(fd, &node);
+                if (partition && node.part_uuid[0] == '\0')
+                        find_part_uuid(blocks, &node);
                 int64_t sectors = read_count(fd, "size");
                 int64_t sequence = read_count(fd, partition ? "../diskseq" : "diskseq");
                 node.size_bytes = sectors > 0 && sectors <= INT64_MAX / SECTOR_BYTES

@@ -252,3 +252,61 @@ def test_chroot_without_sys_and_mount():
         assert answer["rows"].strip() == d.name
         assert answer["mount_point"].strip() == ""
         assert answer["number"].strip() == d.major_minor
+
+
+# ---- what the kernel says beside the counters ----
+
+def condition(path, prefix=()):
+    done = subprocess.run([*prefix, DEVICE_SHOW, path, "--condition"], capture_output=True, text=True, timeout=30,
+                          check=True)
+    return done.stdout.splitlines()
+
+
+@contextlib.contextmanager
+def control_group(device, bytes_per_s):
+    """A control group with a limit on DEVICE, of whatever version is here; gives the file with the limit."""
+    major_minor = pathlib.Path(f"/sys/class/block/{device}/dev").read_text().strip()
+    for base, file, line in [("/sys/fs/cgroup/blkio", "blkio.throttle.write_bps_device", f"{major_minor} {bytes_per_s}"),
+                             ("/sys/fs/cgroup", "io.max", f"{major_minor} wbps={bytes_per_s}")]:
+        group = pathlib.Path(base) / f"tierprobe-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / file).write_text(line)
+        except OSError:
+            group.rmdir()
+            continue
+        try:
+            yield group / file
+        finally:
+            group.rmdir()
+        return
+    pytest.skip("no control group with a limit of writing can be made here")
+
+
+def test_own_limits():
+    """The kernel's own limits, on the process that asks."""
+    with disk(fs="ext4", programmable=False) as d:
+        device = show(d.path)["name"]
+        with control_group(device, 123456789) as file:
+            enter = f'echo $$ > {file.parent}/cgroup.procs; ulimit -f 1000; exec ionice -c 3 "$@"'
+            lines = condition(d.path, ["sh", "-c", enter, "sh"])
+        words = [line.split() for line in lines]
+        assert ["limit:", "write_bytes_per_s", "123456789", device] in [line[:4] for line in words]
+        assert any(line.startswith("limit: write_bytes") and f"/{file.parent.name}/{file.name} " in line for line in lines)
+        assert any(line.startswith("limit: file_size_bytes 512000 ") for line in lines)
+        assert any(line.startswith("limit: idle_io ") for line in lines)
+        assert not any("limit: write" in line or "idle" in line for line in condition(d.path))
+        assert any(line.startswith(f'state: {device} ext4.errors "0"') for line in lines)
+
+
+def test_journaled_data():
+    with disk(fs="ext4", programmable=False) as d:
+        assert show(d.path)["journals_data"] == "no"
+        device = show(d.path)["mount_source"]
+        run("umount", d.path)
+        run("tune2fs", "-o", "journal_data", device)
+        run("mount", device, d.path)
+        assert show(d.path)["journals_data"] == "yes"  # though the mount table does not say so

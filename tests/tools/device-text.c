@@ -3,6 +3,8 @@
 
 #include "device-text.h"
 
+#include "tierprobe/cleanup.h"
+
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -42,6 +44,7 @@ static void print_node(FILE *to, const DeviceNode *n)
         print_text(to, prefix, "firmware", n->firmware);
         print_text(to, prefix, "scheduler", n->scheduler);
         print_text(to, prefix, "write_cache", n->write_cache);
+        print_text(to, prefix, "part_uuid", n->part_uuid);
         print_text(to, prefix, "backing_file", n->backing_file);
         fprintf(to, "%sdio: %d\n", prefix, n->dio);
         fprintf(to, "%siostats: %d\n", prefix, n->iostats);
@@ -67,6 +70,13 @@ void device_print(const Device *device, FILE *to)
         print_text(to, "", "mount_options", device->mount_options);
         print_text(to, "", "super_options", device->super_options);
         print_text(to, "", "fs_uuid", device->fs_uuid);
+        DiskKey disks[16];
+        size_t n_disks = device_disks(device, disks, ELEMENTSOF(disks));
+        fputs("disks:", to);
+        for (size_t i = 0; i < n_disks; i++)
+                fprintf(to, " %s", disks[i]);
+        fputc('\n', to);
+        fprintf(to, "journals_data: %s\n", device->journals_data ? "yes" : "no");
         print_text(to, "", "name", device->name);
         fprintf(to, "number: %u:%u\n", device->major, device->minor);
         fputs("rows:", to);
