@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The write test: plan, writers (child processes), progress and latency in shared memory.
  *
- * Knows base. Only the children ever touch the tested path: a write that hangs in the kernel must not stop
- * the parent. The parent learns everything from shared memory and one file descriptor to poll. */
+ * Knows base, iostat and the judge's least number of samples. Only the children ever touch the tested path: a
+ * write that hangs in the kernel must not stop the parent. The parent learns everything from shared memory
+ * and one file descriptor to poll. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,12 +12,15 @@
 #include <sys/types.h>
 
 #include "tierprobe/histogram.h"
+#include "tierprobe/iostat.h"
 #include "tierprobe/path-error.h"
+#include "tierprobe/series.h"
 
 #define PROBE_MAX_STREAMS 128
 #define PROBE_BLOCK_MIN 4096
 #define PROBE_BLOCK_MAX (UINT64_C(64) << 20)
 #define PROBE_N_SLOWEST 10
+#define PROBE_FINE_NS UINT64_C(10000000) /* between fine samples; it doubles as the run goes on */
 
 typedef enum ProbePattern {
         PATTERN_ZERO,   /* what dd if=/dev/zero writes */
@@ -38,6 +42,14 @@ typedef struct ProbePlan {
         uint64_t wrap_bytes;     /* 0: each file grows to block_size x count. Else a stream starts anew with a
                                   * fresh file before its file would pass this many bytes (tests by duration);
                                   * twice as much must be free, since giving up a file takes time */
+        uint64_t limit_ns;       /* no write begins later than this after probe_go(); 0: no limit */
+
+        /* The device's row, as for sampler_new(): read by a child of its own every interval_ns (10 ms or
+         * more), and when the last stream has ended. No rows: not read. Borrowed for the call only. */
+        const char *procfs, *sysfs;
+        const char *const *rows;
+        size_t n_rows;
+        uint64_t interval_ns;
 } ProbePlan;
 
 typedef enum ProbeState {
@@ -56,7 +68,7 @@ typedef enum ProbeState {
  * stays so, even if its process is killed later. */
 typedef enum ProbeOutcome {
         PROBE_OK,
-        PROBE_STOPPED,        /* by probe_stop() */
+        PROBE_STOPPED,        /* by probe_stop(), or as limit_ns were over */
         PROBE_KILLED,         /* by probe_kill(), or from outside */
         PROBE_PATH_MISSING,   /* no such directory, or not a directory; error says which */
         PROBE_SYMLINK,        /* the last part of the path is a symbolic link */
@@ -91,6 +103,9 @@ typedef struct ProbeProgress {
         dev_t path_dev;           /* st_dev of the directory, 0 when unknown */
         PathDenial denial;        /* of PROBE_NOT_WRITABLE, or PROBE_PATH_MISSING for want of permission */
         unsigned streams_writing, streams_done;
+        uint64_t begin_ns; /* MONOTONIC, by the writers' own clock: when the first write began; 0: none has */
+        uint64_t end_ns;   /* when the last one of all streams had ended; 0 while there may be more, and when
+                            * a stream was killed */
 } ProbeProgress;
 
 typedef struct Probe Probe;
@@ -125,6 +140,15 @@ void probe_progress(const Probe *probe, ProbeProgress *ret);
 
 /* Merges every stream's histogram into RET (which is overwritten). */
 void probe_latency(const Probe *probe, Histogram *ret);
+
+/* The row as it was when the last stream ended, read by that stream. False when there is none: it has not, it
+ * was killed, or the plan names no row. */
+bool probe_last_reading(const Probe *probe, Reading *ret);
+
+/* Copies the samples of the row since probe_go(), where number 0 was taken; the fine ones only until the
+ * regular ones are as many as the judge needs. RET is series_done()'s to free. 0, -ENOMEM, -EAGAIN: there are
+ * none, or the child that takes them was killed in the middle. */
+int probe_samples(const Probe *probe, bool fine, Series *ret);
 
 /* The slowest writes of all streams, slowest first; returns how many. */
 size_t probe_slowest(const Probe *probe, ProbeSlowWrite ret[PROBE_N_SLOWEST]);

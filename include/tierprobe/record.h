@@ -104,9 +104,10 @@ typedef struct RunRecord {
         size_t n_steps;
 
         /* Evidence. */
-        Snapshot *samples; /* the window's snapshots, see RunFacts */
+        Reading *samples; /* the window's readings, see RunFacts */
         size_t n_samples;
         bool first_is_tick, last_is_tick;
+        uint64_t interval_ns; /* nominal, between them */
         ProbeSlowWrite slowest[PROBE_N_SLOWEST];
         size_t n_slowest;
         double background_write_mb_per_s;             /* NAN unknown */

@@ -24,6 +24,7 @@ typedef struct RunRequest {
         const Limits *limits;
         const GuardRules *guard;
         RunTrigger trigger;
+        uint64_t interval_ns; /* between the samples that are judged; 10 ms or more */
         const char *procfs, *sysfs;
 } RunRequest;
 
@@ -58,9 +59,6 @@ void run_abort(Run *run, const char *detail);
 /* Ends it as aborted here and now, whatever the writers do: they are killed, and `gone` follows `ended` when
  * the kernel lets go of them. For owners that cannot wait. */
 void run_cut(Run *run, const char *detail);
-
-/* Hands in a regular sample of the device taken by the owner: the intervals that are judged. */
-void run_tick(Run *run, const Snapshot *snapshot);
 
 /* The record as of now. Borrowed, valid until the run is freed or the record is taken; NULL after that. */
 const RunRecord *run_record(Run *run);

@@ -153,6 +153,43 @@ typedef enum TestEnd {
         _TEST_END_MAX,
 } TestEnd;
 
+/* One look at a run: the device's counters, and what the writers had done by then. */
+typedef struct Reading {
+        Snapshot row;
+        uint64_t written_bytes;
+} Reading;
+
+/* The readings of a run, and the writers' own clock beside them. */
+typedef struct RunWindow {
+        /* In the order of time: one before the writers began, the samples, one after they had ended. */
+        Reading *readings;
+        size_t n_readings;
+        uint64_t begin_ns,
+                end_ns;       /* MONOTONIC: their first write began, their last had ended; 0: not known */
+        uint64_t interval_ns; /* nominal, between samples */
+
+        /* Set by window_settle(). */
+        bool first_is_tick, last_is_tick; /* for RunFacts */
+        uint64_t unseen_ns; /* of the writers' time, before the first and after the last reading */
+} RunWindow;
+
+/* Makes the readings those of the writers' time: whoever reads the counters may be late, and then they hold
+ * what others wrote before and after, and a length of time in which nothing can have been written.
+ *
+ * A reading at most a two hundredth of the writers' time (2 ms in short ones) from its edge, and no more than
+ * an interval, is taken for one at the edge. One farther off is dropped: the window then begins or ends with
+ * a sample inside, and what lies beyond is unseen. Samples out of the window are dropped. Without the
+ * writers' clock nothing is changed. The interval after the first and the one before the last reading are
+ * full when they begin and end with a sample (the first also when it begins at the edge, since the samples'
+ * grid begins there, too). */
+void window_settle(RunWindow *window);
+
+/* Whether the interval of LENGTH_NS that ends with reading END of N_READINGS counts as a sample: it does
+ * not straddle an edge of the window, and is not so long (half as long again as INTERVAL_NS, unless that is
+ * 0) that it says nothing of how steady the device was meanwhile. */
+bool window_has_sample(size_t n_readings, size_t end, bool first_is_tick, bool last_is_tick,
+                       uint64_t interval_ns, uint64_t length_ns);
+
 /* Everything the judge may know of a run. Unknown numbers are 0 or NAN. */
 typedef struct RunFacts {
         TestEnd end;
@@ -164,13 +201,17 @@ typedef struct RunFacts {
         const char *device_name;     /* for sentences; NULL when there is none */
         uint64_t time_limit_ns;      /* that was set; 0: none */
 
-        /* The window: the first snapshot at its exact start, the last at its exact end, between them the
+        /* The window: the first reading at its exact start, the last at its exact end, between them the
          * ticks. Interval i is [i, i+1]. The first and the last straddle an edge of the window and do not
          * count as samples, unless a tick fell exactly on that edge. */
-        const Snapshot *snapshots;
-        size_t n_snapshots;
+        const Reading *readings;
+        size_t n_readings;
         bool first_is_tick,
                 last_is_tick; /* a tick fell exactly on the window's edge: that interval is full */
+
+        uint64_t writers_ns;  /* from their first write to the end of the last; 0: as in the readings */
+        uint64_t unseen_ns;   /* of it, as window_settle() says */
+        uint64_t interval_ns; /* nominal, between samples; 0: not known */
 
         uint64_t bytes_total, bytes_written; /* by the writers */
         uint64_t block_size;

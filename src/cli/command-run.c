@@ -205,7 +205,6 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
                                           : 0;
 
                 sampler_read(foreground->sampler, &snapshot);
-                run_tick(foreground->run, &snapshot);
                 if (foreground->have_previous &&
                     delta_compute(&foreground->previous, &snapshot, &delta) == GAP_NONE) {
                         Metrics metrics;
@@ -352,6 +351,7 @@ static int run_in_foreground(Foreground *foreground, const RunOptions *options, 
                                        .limits = &config->limits,
                                        .guard = &config->guard,
                                        .trigger = TRIGGER_MANUAL,
+                                       .interval_ns = config->sample_interval_ns,
                                        .procfs = roots.procfs,
                                        .sysfs = roots.sysfs },
                         &events);

@@ -182,7 +182,6 @@ static void take_sample(const Parts *parts, Target *target)
         target_inspect_if_old(target);
         if (!samples_read(&target->samples, &snapshot))
                 return;
-        runs_tick(parts->runs, target, &snapshot);
         const RunRecord *run = runs_of(parts->runs, target);
         bool is_running = run && run->state == RUN_RUNNING;
         samples_keep(&target->samples, &snapshot, is_running ? run->id : NULL);

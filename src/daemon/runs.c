@@ -205,7 +205,7 @@ void runs_freep(Runs **runs)
 /* ---- from queued to running ---- */
 
 int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits *limits,
-               const GuardRules *guard, RunTrigger trigger, const RunRecord **ret)
+               const GuardRules *guard, uint64_t interval_ns, RunTrigger trigger, const RunRecord **ret)
 {
         const RunEvents events = {
                 .userdata = runs, .changed = on_changed, .ended = on_ended, .gone = on_gone
@@ -223,6 +223,7 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
                                        .limits = limits,
                                        .guard = guard,
                                        .trigger = trigger,
+                                       .interval_ns = interval_ns,
                                        .procfs = runs->roots->procfs,
                                        .sysfs = runs->roots->sysfs },
                         &events);
@@ -329,14 +330,6 @@ void runs_drop(Runs *runs, const Target *target)
 }
 
 /* ---- looking ---- */
-
-void runs_tick(Runs *runs, const Target *target, const Snapshot *snapshot)
-{
-        const Slot *slot = find_slot(runs, target);
-
-        if (slot && slot->run)
-                run_tick(slot->run, snapshot);
-}
 
 const RunRecord *runs_of(const Runs *runs, const Target *target)
 {

@@ -40,10 +40,11 @@ int runs_new(Runs **ret, sd_event *event, const DeviceRoots *roots, const RunsEv
 Runs *runs_free(Runs *runs);
 void runs_freep(Runs **runs);
 
-/* Queues a run of TARGET, which must have none. It waits for runs_set_ready(). Owned by RUNS. 0 or -ENOMEM.
+/* Queues a run of TARGET, which must have none, to be judged by samples INTERVAL_NS apart. It waits for
+ * runs_set_ready(). Owned by RUNS. 0 or -ENOMEM.
  */
 int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits *limits,
-               const GuardRules *guard, RunTrigger trigger, const RunRecord **ret);
+               const GuardRules *guard, uint64_t interval_ns, RunTrigger trigger, const RunRecord **ret);
 
 /* TARGET was looked at for its run, which may begin when its turn comes. */
 void runs_set_ready(Runs *runs, const Target *target);
@@ -63,9 +64,6 @@ bool runs_are_stopping(const Runs *runs);
 
 /* Ends what TARGET has under way as aborted, at once, and forgets it: it leaves the configuration. */
 void runs_drop(Runs *runs, const Target *target);
-
-/* Hands in a regular sample of TARGET, taken by the owner. */
-void runs_tick(Runs *runs, const Target *target, const Snapshot *snapshot);
 
 /* The run that TARGET has queued or running; NULL: none. */
 const RunRecord *runs_of(const Runs *runs, const Target *target);

@@ -124,7 +124,8 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
                         (void) target_inspect(target); /* somebody may have made room since */
                 return 0;
         }
-        int r = runs_queue(parts->runs, target, profile, &config->limits, &config->guard, trigger, &run);
+        int r = runs_queue(parts->runs, target, profile, &config->limits, &config->guard,
+                           config->sample_interval_ns, trigger, &run);
         if (r < 0)
                 return r;
         (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run->id);

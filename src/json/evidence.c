@@ -84,21 +84,22 @@ static json_t *window_edge(const Snapshot *snapshot)
                       { "queue_ms", json_u64(counters->queue_ms) });
 }
 
-/* The interval that ends at snapshot END. FULL says whether it counts as a sample: those that straddle the
- * window's edges do not. */
+/* The interval that ends at snapshot END; "full" says whether it counts as a sample. */
 static json_t *window_sample(const RunRecord *run, size_t end)
 {
-        const Snapshot *previous = &run->samples[end - 1];
-        const Snapshot *current = &run->samples[end];
-        bool full = (end > 1 || run->first_is_tick) && (end < run->n_samples - 1 || run->last_is_tick);
-        uint64_t at_ns =
-                current->mono_ns > run->samples[0].mono_ns ? current->mono_ns - run->samples[0].mono_ns : 0;
+        const Snapshot *previous = &run->samples[end - 1].row;
+        const Snapshot *current = &run->samples[end].row;
+        uint64_t at_ns = current->mono_ns > run->samples[0].row.mono_ns
+                                 ? current->mono_ns - run->samples[0].row.mono_ns
+                                 : 0;
         Metrics metrics;
         Delta delta;
 
         Gap gap = delta_compute(previous, current, &delta);
         if (gap == GAP_NONE)
                 metrics_from_delta(&delta, &metrics);
+        bool full = window_has_sample(run->n_samples, end, run->first_is_tick, run->last_is_tick,
+                                      run->interval_ns, gap == GAP_NONE ? delta.interval_ns : 0);
         json_auto_t *object = OBJECT(
                 { "time", json_time_or_null(current->real_ns) }, { "at_s", json_seconds_from_ns(at_ns) },
                 { "interval_s", gap == GAP_NONE ? json_seconds_from_ns(delta.interval_ns) : json_null() },
@@ -144,7 +145,7 @@ json_t *json_evidence(const RunRecord *run)
                 { "background_write_mb_per_s", json_number_or_null(run->background_write_mb_per_s) },
                 { "window", run->n_samples < 2
                                     ? json_null()
-                                    : OBJECT({ "start", window_edge(&run->samples[0]) },
-                                             { "end", window_edge(&run->samples[run->n_samples - 1]) }) },
+                                    : OBJECT({ "start", window_edge(&run->samples[0].row) },
+                                             { "end", window_edge(&run->samples[run->n_samples - 1].row) }) },
                 { "slowest_writes", slowest_writes(run) }, { "samples", window_samples(run) });
 }

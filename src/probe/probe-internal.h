@@ -28,6 +28,8 @@ struct Probe {
         int epoll_fd;
         ProbeState state;
         bool killed;
+        Child *watcher; /* NULL: the plan names no row, or it has ended */
+        bool watcher_ready;
         unsigned n_in_phase[_STREAM_PHASE_MAX];
         Stream streams[PROBE_MAX_STREAMS];
 };

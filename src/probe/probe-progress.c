@@ -13,16 +13,22 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
         ProbeProgress progress = { .state = probe->state };
         const ProbeShared *shared = probe->shared;
         uint64_t oldest_ns = UINT64_MAX;
-        bool stopped = false, open = false;
+        bool stopped = false, open = false, ended = true;
 
         for (unsigned i = 0; i < probe->plan.streams; i++) {
                 const StreamShared *stream = &shared->streams[i];
                 uint64_t start_ns = shared_load(&stream->call_start_ns);
+                uint64_t begin_ns = shared_load(&stream->begin_ns), end_ns = shared_load(&stream->end_ns);
 
                 progress.bytes_written += shared_load(&stream->bytes);
                 progress.blocks_written += shared_load(&stream->blocks);
                 if (start_ns != 0 && start_ns < oldest_ns)
                         oldest_ns = start_ns;
+                if (begin_ns != 0 && (progress.begin_ns == 0 || begin_ns < progress.begin_ns))
+                        progress.begin_ns = begin_ns;
+                if (end_ns > progress.end_ns)
+                        progress.end_ns = end_ns;
+                ended &= end_ns != 0;
                 ProbeOutcome outcome = shared_load(&stream->outcome);
                 stopped |= outcome == PROBE_STOPPED;
                 open |= outcome == OUTCOME_OPEN;
@@ -36,6 +42,8 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
                         progress.needed_bytes = shared_load(&stream->needed_bytes);
                 }
         }
+        if (!ended)
+                progress.end_ns = 0;
         if (oldest_ns != UINT64_MAX) {
                 uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
                 progress.oldest_write_ns = now_ns > oldest_ns ? now_ns - oldest_ns : 1;
@@ -63,6 +71,21 @@ void probe_latency(const Probe *probe, Histogram *ret)
         memset(ret, 0, sizeof *ret);
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 histogram_merge(ret, &probe->shared->streams[i].latency);
+}
+
+bool probe_last_reading(const Probe *probe, Reading *ret)
+{
+        if (!__atomic_load_n(&probe->shared->last_known, __ATOMIC_ACQUIRE))
+                return false;
+        *ret = probe->shared->last;
+        return true;
+}
+
+int probe_samples(const Probe *probe, bool fine, Series *ret)
+{
+        const WatchShared *watch = &probe->shared->watch;
+
+        return watch_copy(watch, fine ? &watch->fine : &watch->ticks, ret);
 }
 
 static int slower_first(const void *a, const void *b)

@@ -2,6 +2,7 @@
 /* The parent's side of the write test: starts writers, follows their state. Never touches the tested path. */
 
 #include "probe-internal.h"
+#include "watcher.h"
 #include "writer.h"
 
 #include "tierprobe/cleanup.h"
@@ -31,6 +32,8 @@ static int plan_check(const ProbePlan *plan)
         if (plan->pattern >= _PATTERN_MAX || !(plan->min_free_ratio >= 0 && plan->min_free_ratio <= 1))
                 return -EINVAL;
         if (plan->wrap_bytes != 0 && plan->wrap_bytes < plan->block_size)
+                return -EINVAL;
+        if (plan->n_rows > 0 && plan->interval_ns < PROBE_FINE_NS)
                 return -EINVAL;
         return 0;
 }
@@ -81,6 +84,26 @@ static int start_stream(Probe *probe, unsigned index)
         return r;
 }
 
+/* In the place of a stream's number. */
+#define WATCHER PROBE_MAX_STREAMS
+
+static int start_watcher(Probe *probe)
+{
+        WatchJob job = { .plan = &probe->plan, .shared = probe->shared };
+
+        if (probe->plan.n_rows == 0) {
+                probe->watcher_ready = true;
+                return 0;
+        }
+        int r = child_spawn("tierprobe-watch", watcher_main, &job, &probe->watcher);
+        if (r < 0)
+                return r;
+        r = watch(probe, probe->watcher->socket, WATCHER, false);
+        if (r >= 0)
+                r = watch(probe, probe->watcher->pidfd, WATCHER, true);
+        return r;
+}
+
 static int make_shared(Probe *probe)
 {
         size_t size = sizeof(ProbeShared) + probe->plan.streams * sizeof(StreamShared);
@@ -90,6 +113,8 @@ static int make_shared(Probe *probe)
                 return -errno;
         probe->shared = shared;
         probe->shared_size = size;
+        watch_init(&probe->shared->watch);
+        probe->shared->running = probe->plan.streams;
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 probe->shared->streams[i].outcome = OUTCOME_OPEN;
         return 0;
@@ -125,6 +150,12 @@ int probe_new(const ProbePlan *plan, Probe **ret)
                 if (r < 0)
                         return r;
         }
+        r = start_watcher(probe);
+        if (r < 0)
+                return r;
+        /* Theirs alone, and copied with everything else when they were forked. */
+        probe->plan.procfs = probe->plan.sysfs = NULL;
+        probe->plan.rows = NULL;
         *ret = TAKE_PTR(probe);
         return 0;
 }
@@ -135,6 +166,7 @@ Probe *probe_free(Probe *probe)
                 return NULL;
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 (void) child_abandon(probe->streams[i].child);
+        (void) child_abandon(probe->watcher);
         close_fdp(&probe->epoll_fd);
         if (probe->shared)
                 (void) munmap(probe->shared, probe->shared_size);
@@ -158,10 +190,10 @@ int probe_get_fd(const Probe *probe)
         return probe->epoll_fd;
 }
 
-static void tell(const Stream *stream, char message)
+static void tell(const Child *child, char message)
 {
         /* Cannot fill the socket: a child is told twice at most. A dead one is seen by its pidfd. */
-        (void) send(stream->child->socket, &message, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void) send(child->socket, &message, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Those who wait for MESSAGE_GO find stop set when they look. */
@@ -170,7 +202,7 @@ static void stop_all(Probe *probe)
         shared_store(&probe->shared->stop, 1);
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 if (probe->streams[i].phase == STREAM_READY) {
-                        tell(&probe->streams[i], MESSAGE_GO);
+                        tell(probe->streams[i].child, MESSAGE_GO);
                         set_phase(probe, &probe->streams[i], STREAM_WRITING);
                 }
 }
@@ -190,6 +222,24 @@ static void take_messages(Probe *probe, Stream *stream)
                 return;
         /* It is ending; the pidfd says when it has. */
         (void) epoll_ctl(probe->epoll_fd, EPOLL_CTL_DEL, stream->child->socket, NULL);
+}
+
+/* One that dies early leaves a run without samples, which is not judged; it does not hold it up. */
+static void take_watcher_news(Probe *probe, bool ended)
+{
+        char message;
+        siginfo_t info;
+
+        if (recv(probe->watcher->socket, &message, 1, MSG_DONTWAIT) == 1)
+                probe->watcher_ready = true;
+        else if (!ended && errno != EAGAIN && errno != EINTR)
+                (void) epoll_ctl(probe->epoll_fd, EPOLL_CTL_DEL, probe->watcher->socket, NULL);
+        if (!ended || !child_reap(probe->watcher, &info))
+                return;
+        (void) epoll_ctl(probe->epoll_fd, EPOLL_CTL_DEL, probe->watcher->socket, NULL);
+        (void) epoll_ctl(probe->epoll_fd, EPOLL_CTL_DEL, probe->watcher->pidfd, NULL);
+        probe->watcher = child_free(probe->watcher);
+        probe->watcher_ready = true;
 }
 
 /* Signals by which a program ends itself, not others it. */
@@ -236,7 +286,7 @@ static void advance(Probe *probe)
                 probe->state = PROBE_GONE;
         else if (probe->state < PROBE_DONE && in[STREAM_DONE] + in[STREAM_GONE] == n)
                 probe->state = PROBE_DONE;
-        else if (probe->state == PROBE_PREPARING && in[STREAM_READY] == n)
+        else if (probe->state == PROBE_PREPARING && in[STREAM_READY] == n && probe->watcher_ready)
                 probe->state = PROBE_READY;
 }
 
@@ -250,6 +300,11 @@ ProbeState probe_process(Probe *probe)
                 for (int i = 0; i < n; i++) {
                         unsigned index = events[i].data.u32 >> 1;
 
+                        if (index == WATCHER) {
+                                if (probe->watcher)
+                                        take_watcher_news(probe, events[i].data.u32 & 1);
+                                continue;
+                        }
                         if (!probe->streams[index].child)
                                 continue;
                         if (events[i].data.u32 & 1)
@@ -268,9 +323,11 @@ void probe_go(Probe *probe)
                 return;
         probe->state = PROBE_WRITING;
         shared_store(&probe->shared->go_ns, clock_ns(CLOCK_MONOTONIC));
+        if (probe->watcher)
+                tell(probe->watcher, MESSAGE_GO);
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 if (probe->streams[i].phase == STREAM_READY) {
-                        tell(&probe->streams[i], MESSAGE_GO);
+                        tell(probe->streams[i].child, MESSAGE_GO);
                         set_phase(probe, &probe->streams[i], STREAM_WRITING);
                 }
 }
@@ -288,7 +345,7 @@ void probe_release(Probe *probe)
         probe->state = PROBE_CLOSING;
         for (unsigned i = 0; i < probe->plan.streams; i++)
                 if (probe->streams[i].child)
-                        tell(&probe->streams[i], MESSAGE_RELEASE);
+                        tell(probe->streams[i].child, MESSAGE_RELEASE);
 }
 
 void probe_kill(Probe *probe)

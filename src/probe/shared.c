@@ -3,6 +3,11 @@
 
 #include "shared.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 void slowest_add(Slowest *slowest, uint64_t latency_ns, uint64_t offset_bytes, uint64_t start_ns)
 {
         uint64_t live = shared_load(&slowest->live);
@@ -67,4 +72,61 @@ void shared_set_outcome(ProbeShared *shared, unsigned stream, ProbeOutcome outco
         (void) __atomic_compare_exchange_n(&shared->first_failed, &nobody, stream + 1, false,
                                            __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
         shared_store(&shared->stop, 1);
+}
+
+uint64_t shared_written_bytes(const ProbeShared *shared, unsigned streams)
+{
+        uint64_t bytes = 0;
+
+        for (unsigned i = 0; i < streams; i++)
+                bytes += shared_load(&shared->streams[i].bytes);
+        return bytes;
+}
+
+/* ---- the watcher's samples ---- */
+
+void watch_init(WatchShared *watch)
+{
+        series_place(&watch->ticks, watch->tick_items, WATCH_TICKS);
+        series_place(&watch->fine, watch->fine_items, WATCH_FINE);
+}
+
+void watch_begin_change(WatchShared *watch)
+{
+        shared_store(&watch->sequence, watch->sequence + 1);
+        __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+void watch_end_change(WatchShared *watch)
+{
+        __atomic_store_n(&watch->sequence, watch->sequence + 1, __ATOMIC_RELEASE);
+}
+
+#define COPY_TRIES 100
+
+int watch_copy(const WatchShared *watch, const Series *series, Series *ret)
+{
+        Series copy = { 0 };
+
+        int r = series_init(&copy, series->capacity);
+        if (r < 0)
+                return r;
+        Reading *items = copy.items;
+        for (unsigned i = 0; i < COPY_TRIES; i++) {
+                uint32_t before = __atomic_load_n(&watch->sequence, __ATOMIC_ACQUIRE);
+
+                copy = *series;
+                if (before % 2 == 0 && copy.n <= copy.capacity) {
+                        memcpy(items, series->items, copy.n * sizeof *items);
+                        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+                        if (shared_load(&watch->sequence) == before) {
+                                copy.items = items;
+                                *ret = copy;
+                                return 0;
+                        }
+                }
+                (void) usleep(10);
+        }
+        free(items);
+        return -EAGAIN;
 }

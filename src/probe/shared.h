@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the writers and their parent share: an anonymous mapping, written by one side each, read by the other
- * with relaxed atomics. Knows the probe's header. */
+ * with relaxed atomics. Knows iostat and the probe's header. */
 #pragma once
 
+#include "tierprobe/iostat.h"
 #include "tierprobe/probe.h"
+#include "tierprobe/series.h"
 
 /* Two cache lines: the prefetcher of x86 fetches them in pairs. */
 #define SHARED_ALIGNMENT 128
@@ -31,6 +33,8 @@ typedef struct StreamShared {
         _Alignas(SHARED_ALIGNMENT) uint64_t bytes;
         uint64_t blocks;
         uint64_t call_start_ns; /* MONOTONIC: since when the present call lasts; 0 when not writing */
+        uint64_t begin_ns;      /* MONOTONIC: when the first write began; 0 while none has */
+        uint64_t end_ns;        /* MONOTONIC: when the last one had ended; 0 while there may be more */
 
         /* Written before the outcome is; the outcome is stored with release. */
         uint64_t failed_offset_bytes;
@@ -47,10 +51,26 @@ typedef struct StreamShared {
         Histogram latency;
 } StreamShared;
 
+/* Regular samples of an hour at one a second, of a day at one in 20 s; more are thinned. Fine ones: 32 to 64
+ * of them cover the time until regular ones serve. */
+#define WATCH_TICKS 4096
+#define WATCH_FINE 64
+
+/* Written by the watcher alone. A reader that sees SEQUENCE odd, or changed, has to read again. */
+typedef struct WatchShared {
+        uint32_t sequence;
+        Series ticks, fine; /* number 0 of each is the reading when the writers were let go */
+        Reading tick_items[WATCH_TICKS], fine_items[WATCH_FINE];
+} WatchShared;
+
 typedef struct ProbeShared {
         _Alignas(SHARED_ALIGNMENT) uint64_t go_ns; /* MONOTONIC, when probe_go() was called */
         uint32_t stop;                             /* no further write is to be begun */
         uint32_t first_failed; /* 1 + the first stream whose outcome is neither OK nor STOPPED */
+        uint32_t running;      /* streams that have not ended */
+        uint32_t last_known;   /* the last of them has read the row into LAST; stored with release */
+        Reading last;
+        WatchShared watch;
         StreamShared streams[];
 } ProbeShared;
 
@@ -70,3 +90,16 @@ size_t slowest_read(const Slowest *slowest, SlowestSlot ret[PROBE_N_SLOWEST]);
 
 /* Sets a stream's outcome, once; says to all to stop when it is a failure. */
 void shared_set_outcome(ProbeShared *shared, unsigned stream, ProbeOutcome outcome, int error);
+
+/* What all STREAMS have written so far. */
+uint64_t shared_written_bytes(const ProbeShared *shared, unsigned streams);
+
+void watch_init(WatchShared *watch);
+
+/* The watcher changes its series between these two. */
+void watch_begin_change(WatchShared *watch);
+void watch_end_change(WatchShared *watch);
+
+/* Copies SERIES, one of WATCH's two. 0 with RET, which is series_done()'s to free; -EAGAIN when no whole one
+ * is to be had (the watcher was killed while it wrote), -ENOMEM. */
+int watch_copy(const WatchShared *watch, const Series *series, Series *ret);

@@ -25,6 +25,7 @@ typedef struct Writer {
         const ProbePlan *plan;
         ProbeShared *shared;
         StreamShared *own;
+        Sampler *sampler; /* of the row, for the last reading; NULL: the plan names none */
         char *block;
         uint64_t offset; /* in the present file */
         unsigned stream;
@@ -89,6 +90,20 @@ static ProbeOutcome await_space(Writer *writer, uint64_t needed_bytes, int *ret_
         }
 }
 
+/* Opens the row's files, so that reading it in the end takes no time. */
+static int open_row(Writer *writer)
+{
+        const ProbePlan *plan = writer->plan;
+        Snapshot snapshot;
+
+        if (plan->n_rows == 0)
+                return 0;
+        int r = sampler_new(&writer->sampler, plan->procfs, plan->sysfs, plan->rows, plan->n_rows);
+        if (r >= 0)
+                sampler_read(writer->sampler, &snapshot);
+        return r;
+}
+
 static ProbeOutcome prepare(Writer *writer, uint64_t needed_bytes, int *ret_error)
 {
         dev_t dev;
@@ -101,6 +116,8 @@ static ProbeOutcome prepare(Writer *writer, uint64_t needed_bytes, int *ret_erro
         if (outcome != PROBE_OK)
                 return outcome;
         int r = make_block(writer);
+        if (r >= 0)
+                r = open_row(writer);
         if (r < 0) {
                 *ret_error = -r;
                 return PROBE_INTERNAL;
@@ -146,11 +163,14 @@ static ProbeOutcome write_all(Writer *writer, int *ret_error)
         const ProbePlan *plan = writer->plan;
         StreamShared *own = writer->own;
         uint64_t go_ns = shared_load(&writer->shared->go_ns), now_ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t limit_ns = plan->limit_ns ? plan->limit_ns : UINT64_MAX;
 
         for (uint64_t n = 0; n < plan->count; n++) {
-                if (shared_load(&writer->shared->stop))
+                if (shared_load(&writer->shared->stop) || now_ns - go_ns >= limit_ns)
                         return PROBE_STOPPED;
                 shared_store(&own->call_start_ns, now_ns);
+                if (n == 0)
+                        shared_store(&own->begin_ns, now_ns);
 
                 /* Changing the file is part of the run but of no write's latency; that it takes long is
                  * seen in call_start_ns. */
@@ -181,6 +201,21 @@ static ProbeOutcome write_all(Writer *writer, int *ret_error)
         return PROBE_OK;
 }
 
+/* The window ends with the last write of the last stream, and that stream itself reads the row then: whoever
+ * is told of it first, and acts on it, may be late. */
+static void take_last_reading(Writer *writer)
+{
+        ProbeShared *shared = writer->shared;
+
+        shared_store(&writer->own->end_ns, clock_ns(CLOCK_MONOTONIC));
+        shared_store(&writer->own->call_start_ns, 0);
+        if (__atomic_sub_fetch(&shared->running, 1, __ATOMIC_ACQ_REL) > 0 || !writer->sampler)
+                return;
+        shared->last.written_bytes = shared_written_bytes(shared, writer->plan->streams);
+        sampler_read(writer->sampler, &shared->last.row);
+        __atomic_store_n(&shared->last_known, 1, __ATOMIC_RELEASE);
+}
+
 void writer_main(int socket, void *userdata)
 {
         const WriterJob *job = userdata;
@@ -202,12 +237,12 @@ void writer_main(int socket, void *userdata)
                 say(&writer, MESSAGE_READY);
                 await(&writer, MESSAGE_GO);
                 outcome = write_all(&writer, &error);
-                shared_store(&writer.own->call_start_ns, 0);
                 if (outcome != PROBE_OK && outcome != PROBE_STOPPED) {
                         writer.own->writing_failed = true;
                         writer.own->failed_offset_bytes = writer.offset;
                 }
         }
+        take_last_reading(&writer);
         shared_set_outcome(writer.shared, writer.stream, outcome, error);
         say(&writer, MESSAGE_DONE);
         await(&writer, MESSAGE_RELEASE);

@@ -25,6 +25,31 @@ void run_set_end(Run *run, TestEnd end)
         run->end_known = true;
 }
 
+/* What is left of the time limit. The steps of a ramp share it. */
+static uint64_t limit_left_ns(const Run *run)
+{
+        uint64_t limit_ns = run->guard.max_duration_ns;
+
+        if (!limit_ns)
+                return UINT64_MAX;
+        return limit_ns > run->elapsed_before_ns ? limit_ns - run->elapsed_before_ns : 1;
+}
+
+static bool time_is_planned(const Run *run)
+{
+        return run->profile.duration_ns > 0 && run->profile.duration_ns <= limit_left_ns(run);
+}
+
+uint64_t run_time_ns(const Run *run)
+{
+        return time_is_planned(run) ? run->profile.duration_ns : limit_left_ns(run);
+}
+
+TestEnd run_end_by_time(const Run *run)
+{
+        return time_is_planned(run) ? TEST_COMPLETE : TEST_TIME_LIMIT;
+}
+
 void run_set_not_started(Run *run, ReasonCode reason, const char *format, ...)
 {
         va_list ap;
@@ -58,8 +83,8 @@ void run_set_end_from_outcome(Run *run)
         case PROBE_OK:
                 run_set_end(run, TEST_COMPLETE);
                 break;
-        case PROBE_STOPPED: /* by the deadline or an abort, which have said so */
-                run_set_end(run, TEST_ABORTED);
+        case PROBE_STOPPED: /* an abort has said so */
+                run_set_end(run, run_end_by_time(run));
                 break;
         case PROBE_KILLED:
                 if (!run->end_known)
@@ -116,36 +141,89 @@ void run_set_end_from_outcome(Run *run)
 
 /* ---- the verdict ---- */
 
-/* Takes the series that is judged into the record, with the window's edges around it. */
-static int collect_samples(Run *run)
+/* Regular intervals are judged when as many of them lie inside the writers' time as the judge needs to pass a
+ * run. With fewer the finer ones serve, thinned to the longest of which there are enough: a disk that takes
+ * 10,000 MiB in 2 s has but one whole second to look at, and the shorter an interval, the more a hiccup
+ * weighs that the documented one second would average out. */
+static bool ticks_suffice(const Series *ticks, uint64_t end_ns)
+{
+        size_t n = 0;
+
+        while (n + 1 < ticks->n && (end_ns == 0 || ticks->items[n + 1].row.mono_ns <= end_ns))
+                n++;
+        return n >= MIN_SAMPLES_TO_PASS;
+}
+
+/* RET_INTERVAL_NS: how far apart they are meant to be, at least the sampling interval: only what is coarser
+ * than that leaves open how steady the device was. */
+static int take_series(Run *run, Series *ret, uint64_t *ret_interval_ns)
+{
+        uint64_t blocks = run->progress.blocks_written;
+        size_t wanted = blocks / MIN_BLOCKS_PER_INTERVAL > WANTED_FINE_INTERVALS
+                                ? WANTED_FINE_INTERVALS
+                                : (size_t) (blocks / MIN_BLOCKS_PER_INTERVAL);
+
+        *ret_interval_ns = run->interval_ns;
+        int r = probe_samples(run->probe, false, ret);
+        if (r < 0)
+                return r;
+        if (ticks_suffice(ret, run->progress.end_ns)) {
+                *ret_interval_ns *= ret->stride;
+                return 0;
+        }
+        series_done(ret);
+        r = probe_samples(run->probe, true, ret);
+        if (r < 0)
+                return r;
+        series_thin(ret, wanted > 0 ? wanted : 1);
+        if (PROBE_FINE_NS * ret->stride > *ret_interval_ns)
+                *ret_interval_ns = PROBE_FINE_NS * ret->stride;
+        return 0;
+}
+
+/* Takes the readings that are judged into the record, as the window's. The series' own number 0 was taken a
+ * moment after the writers were let go: the reading before that is the window's first. */
+static int collect_samples(Run *run, RunWindow *window)
 {
         RunRecord *record = run->record;
-        bool by_ticks = run->ticks.n > MIN_TICK_INTERVALS;
-        Series *series = by_ticks ? &run->ticks : &run->fine;
-        uint64_t blocks = run->progress.blocks_written;
+        Series series = { 0 };
 
+        free(record->samples);
+        record->samples = NULL;
+        record->n_samples = 0;
         if (!run->window_open)
                 return 0;
-        if (!by_ticks) {
-                size_t wanted = blocks / MIN_BLOCKS_PER_INTERVAL > WANTED_FINE_INTERVALS
-                                        ? WANTED_FINE_INTERVALS
-                                        : (size_t) (blocks / MIN_BLOCKS_PER_INTERVAL);
-                series_thin(series, wanted > 0 ? wanted : 1);
-        }
-        free(record->samples);
-        record->n_samples = 0;
-        record->samples = calloc(series->n + 2, sizeof *record->samples);
-        if (!record->samples)
+        uint64_t interval_ns = 0;
+        int r = take_series(run, &series, &interval_ns);
+        if (r == -ENOMEM)
+                return r;
+        size_t n = series.n > 0 ? series.n - 1 : 0;
+        Gap pending = series.pending_gap;
+        record->samples = calloc(n + 2, sizeof *record->samples);
+        if (!record->samples) {
+                series_done(&series);
                 return -ENOMEM;
-        /* The fine series begins with the window's own first snapshot. */
-        record->first_is_tick = !by_ticks;
-        if (by_ticks)
-                record->samples[record->n_samples++] = run->first;
-        memcpy(record->samples + record->n_samples, series->items, series->n * sizeof *series->items);
-        record->n_samples += series->n;
-        if (run->last.gap == GAP_NONE)
-                run->last.gap = series->pending_gap;
-        record->samples[record->n_samples++] = run->last;
+        }
+        record->samples[0] = run->first;
+        if (n > 0)
+                memcpy(record->samples + 1, series.items + 1, n * sizeof *series.items);
+        record->samples[n + 1] = run->last;
+        if (n > 0 && record->samples[1].row.gap == GAP_NONE)
+                record->samples[1].row.gap = series.items[0].row.gap;
+        if (record->samples[n + 1].row.gap == GAP_NONE)
+                record->samples[n + 1].row.gap = pending;
+        series_done(&series);
+
+        window->readings = record->samples;
+        window->n_readings = n + 2;
+        window->begin_ns = run->progress.begin_ns;
+        window->end_ns = run->progress.end_ns;
+        window->interval_ns = interval_ns;
+        window_settle(window);
+        record->n_samples = window->n_readings;
+        record->first_is_tick = window->first_is_tick;
+        record->last_is_tick = window->last_is_tick;
+        record->interval_ns = window->interval_ns;
         return 0;
 }
 
@@ -168,6 +246,7 @@ void run_judge(Run *run)
         RunRecord *record = run->record;
         const Device *device = record->device;
         _cleanup_free_ Histogram *histogram = calloc(1, sizeof *histogram);
+        RunWindow window = { 0 };
 
         if (run->probe && histogram) {
                 probe_latency(run->probe, histogram);
@@ -177,7 +256,7 @@ void run_judge(Run *run)
                 if (histogram->max_ns > run->longest_stall_ns)
                         run->longest_stall_ns = histogram->max_ns;
         }
-        if (collect_samples(run) < 0)
+        if (collect_samples(run, &window) < 0)
                 run_set_not_started(run, REASON_ABORTED,
                                     "This host is out of memory. Free some and run again.");
 
@@ -190,10 +269,13 @@ void run_judge(Run *run)
                 .abort_detail = run->detail[0] ? run->detail : NULL,
                 .device_name = device && device->status == DEVICE_OK ? device->name : NULL,
                 .time_limit_ns = record->max_duration_ns,
-                .snapshots = record->samples,
-                .n_snapshots = record->n_samples,
+                .readings = record->samples,
+                .n_readings = record->n_samples,
                 .first_is_tick = record->first_is_tick,
                 .last_is_tick = record->last_is_tick,
+                .writers_ns = window.end_ns > window.begin_ns ? window.end_ns - window.begin_ns : 0,
+                .unseen_ns = window.unseen_ns,
+                .interval_ns = window.interval_ns,
                 .bytes_total = record->bytes_total,
                 .bytes_written = run->progress.bytes_written,
                 .block_size = record->block_size,

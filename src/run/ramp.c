@@ -32,6 +32,7 @@ static void move_result(RunRecord *to, RunRecord *from)
         to->n_samples = from->n_samples;
         to->first_is_tick = from->first_is_tick;
         to->last_is_tick = from->last_is_tick;
+        to->interval_ns = from->interval_ns;
         to->judgement = from->judgement;
         to->latency = from->latency;
         to->has_latency = from->has_latency;

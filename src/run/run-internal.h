@@ -5,12 +5,6 @@
 #include "tierprobe/run.h"
 #include "tierprobe/series.h"
 
-/* Regular intervals that must lie inside the window before they are judged, as many as the judge needs to
- * pass a run. With fewer the finer ones serve, thinned to the longest of which there are enough: a disk that
- * takes 10,000 MiB in 3 s has but two whole seconds to look at, and the shorter an interval, the more a
- * hiccup weighs that the documented one second would average out. */
-#define MIN_TICK_INTERVALS 3
-
 /* A write that takes a hundred times the latency limit's default hangs for every practical purpose. */
 #define STALL_LIMIT_NS (2 * NS_PER_S)
 
@@ -26,10 +20,9 @@ struct Run {
         Sampler *sampler;
         sd_event_source *probe_source, *watch_timer, *deadline_timer, *grace_timer;
 
-        Snapshot first, last;
+        uint64_t interval_ns;
+        Reading first, last;
         bool window_open, window_closed;
-        Series ticks, fine;
-        uint64_t next_watch_ns;
         uint64_t longest_stall_ns;
 
         /* A ramp: the step at hand, what the steps before it took, and what is kept of the best one. */
@@ -50,6 +43,10 @@ struct Run {
 
 /* Notes how the test ended; the first to know it counts. */
 void run_set_end(Run *run, TestEnd end);
+
+/* How long the writers may write from now on; UINT64_MAX: no limit. What the time's end means. */
+uint64_t run_time_ns(const Run *run);
+TestEnd run_end_by_time(const Run *run);
 
 /* It could not start: REASON, and a sentence. */
 void run_set_not_started(Run *run, ReasonCode reason, const char *format, ...)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run: the state machine around the writers. It reads the counters at the window's exact edges, keeps the
- * samples between them, watches for stalls and limits, and has the whole judged. Touches its own children and
- * /sys through sampler and probe, nothing on the tested path. */
+/* One run: the state machine around the writers. It lets them go and takes note of their end, watches for
+ * stalls and limits, and has the whole judged. What is measured is measured by the children: nothing that
+ * holds up this loop makes a figure wrong. Touches its own children and /sys through sampler and probe,
+ * nothing on the tested path. */
 
 #include "run-internal.h"
 
@@ -15,13 +16,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-/* Fine sampling begins at 10 ms and doubles its spacing as the run goes on, so 32 to 64 intervals cover it.
- */
-#define FINE_NS (10 * NS_PER_MS)
-#define FINE_CAPACITY 64
-#define TICK_CAPACITY 4096
-
-#define WATCH_NS (500 * NS_PER_MS) /* how often stalls are looked for once fine sampling is over */
+#define WATCH_NS (500 * NS_PER_MS) /* how often stalls are looked for */
 #define GRACE_NS (3 * NS_PER_S)    /* how long writers may take to stop before they are killed */
 #define CLOSING_NS (10 * NS_PER_S) /* how long freeing the files may hold back the verdict */
 
@@ -53,6 +48,7 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
         run->events = *events;
         run->profile = *request->profile;
         run->guard = *request->guard;
+        run->interval_ns = request->interval_ns;
         run->procfs = strdup(request->procfs);
         run->sysfs = strdup(request->sysfs);
         if (!run->procfs || !run->sysfs)
@@ -100,8 +96,6 @@ Run *run_free(Run *run)
         source_free(&run->grace_timer);
         probe_free(run->probe);
         sampler_free(run->sampler);
-        series_done(&run->ticks);
-        series_done(&run->fine);
         run_record_free(run->record);
         run_record_free(run->best);
         free(run->procfs);
@@ -126,10 +120,14 @@ static void refresh(Run *run)
                 return;
         probe_progress(run->probe, &run->progress);
         record->bytes_written = run->bytes_before + run->progress.bytes_written;
-        if (run->window_open)
+        const ProbeProgress *progress = &run->progress;
+        if (progress->begin_ns > 0) {
+                uint64_t end_ns = progress->end_ns     ? progress->end_ns
+                                  : run->window_closed ? run->last.row.mono_ns
+                                                       : clock_ns(CLOCK_MONOTONIC);
                 record->elapsed_ns = run->elapsed_before_ns +
-                                     (run->window_closed ? run->last.mono_ns : clock_ns(CLOCK_MONOTONIC)) -
-                                     run->first.mono_ns;
+                                     (end_ns > progress->begin_ns ? end_ns - progress->begin_ns : 0);
+        }
 }
 
 /* The verdict stands. The caller must not touch the run after this: the event may free it. */
@@ -168,9 +166,13 @@ static void close_window(Run *run)
 {
         if (!run->window_open || run->window_closed)
                 return;
-        sampler_read(run->sampler, &run->last);
+        /* Writers that were killed, or do not come back, have not read it. */
+        if (!probe_last_reading(run->probe, &run->last)) {
+                sampler_read(run->sampler, &run->last.row);
+                run->last.written_bytes = run->progress.bytes_written;
+        }
         run->window_closed = true;
-        run->record->finished_real_ns = run->last.real_ns;
+        run->record->finished_real_ns = run->last.row.real_ns;
         source_free(&run->watch_timer);
         source_free(&run->deadline_timer);
 }
@@ -184,24 +186,13 @@ static int arm(Run *run, sd_event_source **source, uint64_t at_ns, sd_event_time
         return sd_event_add_time(run->event, source, CLOCK_MONOTONIC, at_ns / NS_PER_US, 500, handler, run);
 }
 
-static bool fine_is_needed(const Run *run)
-{
-        return run->ticks.n <= MIN_TICK_INTERVALS;
-}
-
+/* Looks for a write that hangs. */
 static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Run *run = userdata;
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
         (void) source;
         (void) usec;
-        if (fine_is_needed(run)) {
-                Snapshot snapshot;
-
-                sampler_read(run->sampler, &snapshot);
-                series_add_spaced(&run->fine, &snapshot);
-        }
         refresh(run);
         uint64_t outstanding_ns = run->progress.oldest_write_ns;
         bool was_stalled = run->record->stalled_ns > 0;
@@ -209,11 +200,7 @@ static int on_watch(sd_event_source *source, uint64_t usec, void *userdata)
         if (outstanding_ns > run->longest_stall_ns)
                 run->longest_stall_ns = outstanding_ns;
 
-        uint64_t period_ns = fine_is_needed(run) ? FINE_NS * run->fine.stride : WATCH_NS;
-        do
-                run->next_watch_ns += period_ns;
-        while (run->next_watch_ns <= now_ns);
-        int r = arm(run, &run->watch_timer, run->next_watch_ns, on_watch);
+        int r = arm(run, &run->watch_timer, clock_ns(CLOCK_MONOTONIC) + WATCH_NS, on_watch);
         if (was_stalled || run->record->stalled_ns > 0)
                 run->events.changed(run, run->events.userdata);
         return r;
@@ -248,21 +235,7 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* What is left of the time limit; UINT64_MAX without one. The steps of a ramp share it. */
-static uint64_t limit_left_ns(const Run *run)
-{
-        uint64_t limit_ns = run->guard.max_duration_ns;
-
-        if (!limit_ns)
-                return UINT64_MAX;
-        return limit_ns > run->elapsed_before_ns ? limit_ns - run->elapsed_before_ns : 1;
-}
-
-static bool time_is_planned(const Run *run)
-{
-        return run->profile.duration_ns > 0 && run->profile.duration_ns <= limit_left_ns(run);
-}
-
+/* The writers know the time as well, and stop by themselves, unless they hang. */
 static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Run *run = userdata;
@@ -270,7 +243,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
         (void) source;
         (void) usec;
         source_free(&run->deadline_timer);
-        run_set_end(run, time_is_planned(run) ? TEST_COMPLETE : TEST_TIME_LIMIT);
+        run_set_end(run, run_end_by_time(run));
         probe_stop(run->probe);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
 }
@@ -278,18 +251,16 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 /* All writers wait: read the counters, let go, watch. */
 static int open_window(Run *run)
 {
-        uint64_t time_ns = time_is_planned(run) ? run->profile.duration_ns : limit_left_ns(run);
+        uint64_t time_ns = run_time_ns(run);
         int r;
 
-        sampler_read(run->sampler, &run->first);
-        series_add_spaced(&run->fine, &run->first);
+        sampler_read(run->sampler, &run->first.row);
         probe_go(run->probe);
         run->window_open = true;
-        run->next_watch_ns = run->first.mono_ns + FINE_NS;
-        r = arm(run, &run->watch_timer, run->next_watch_ns, on_watch);
+        r = arm(run, &run->watch_timer, run->first.row.mono_ns + WATCH_NS, on_watch);
         source_free(&run->grace_timer);
         if (r >= 0 && time_ns != UINT64_MAX)
-                r = arm(run, &run->deadline_timer, run->first.mono_ns + time_ns, on_deadline);
+                r = arm(run, &run->deadline_timer, run->first.row.mono_ns + time_ns, on_deadline);
         return r;
 }
 
@@ -309,8 +280,6 @@ static void stop_probe(Run *run)
 static void forget_step(Run *run)
 {
         run->probe = probe_free(run->probe);
-        series_done(&run->ticks);
-        series_done(&run->fine);
         run->progress = (ProbeProgress){ 0 };
         run->window_open = run->window_closed = false;
         run->end_known = false;
@@ -391,11 +360,17 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
 
 /* ---- what the owner does ---- */
 
+static size_t row_names(const Run *run, const char *names[64])
+{
+        return device_row_names(run->record->device, names, 64);
+}
+
 /* What the writers are to do now. A test by duration starts a fresh file after count blocks; a step of a ramp
  * is over then, or when its time is. */
-static ProbePlan make_plan(const Run *run)
+static ProbePlan make_plan(const Run *run, const char *names[64])
 {
         const Profile *profile = &run->profile;
+        uint64_t time_ns = run_time_ns(run);
         bool endless = profile->duration_ns > 0 && !profile->ramp;
 
         return (ProbePlan){ .path = run->record->path,
@@ -406,24 +381,27 @@ static ProbePlan make_plan(const Run *run)
                             .pattern = profile->pattern,
                             .min_free_bytes = run->guard.min_free.bytes,
                             .min_free_ratio = run->guard.min_free.ratio,
-                            .wrap_bytes = endless ? profile->block_size * profile->count : 0 };
+                            .wrap_bytes = endless ? profile->block_size * profile->count : 0,
+                            .limit_ns = time_ns == UINT64_MAX ? 0 : time_ns,
+                            .procfs = run->procfs,
+                            .sysfs = run->sysfs,
+                            .rows = names,
+                            .n_rows = row_names(run, names),
+                            .interval_ns = run->interval_ns };
 }
 
 static int start_probe(Run *run)
 {
-        const ProbePlan plan = make_plan(run);
+        const char *names[64];
+        const ProbePlan plan = make_plan(run, names);
 
-        int r = series_init(&run->ticks, TICK_CAPACITY);
-        if (r >= 0)
-                r = series_init(&run->fine, FINE_CAPACITY);
-        if (r >= 0)
-                r = probe_new(&plan, &run->probe);
+        int r = probe_new(&plan, &run->probe);
         if (r < 0)
                 return r;
         r = sd_event_add_io(run->event, &run->probe_source, probe_get_fd(run->probe), EPOLLIN, on_probe, run);
         if (r < 0)
                 return r;
-        /* Before everything else: the window's edges are read when this is dispatched. */
+        /* Before everything else: a timer that has run out beside the writers' end has come too late. */
         (void) sd_event_source_set_priority(run->probe_source, SD_EVENT_PRIORITY_IMPORTANT);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
 }
@@ -431,9 +409,8 @@ static int start_probe(Run *run)
 static int start_sampler(Run *run)
 {
         const char *names[64];
-        size_t n_names = device_row_names(run->record->device, names, ELEMENTSOF(names));
 
-        return sampler_new(&run->sampler, run->procfs, run->sysfs, names, n_names);
+        return sampler_new(&run->sampler, run->procfs, run->sysfs, names, row_names(run, names));
 }
 
 void run_start(Run *run, const Device *device, double background_write_mb_per_s)
@@ -520,12 +497,6 @@ void run_cut(Run *run, const char *detail)
                 source_free(&run->grace_timer);
                 finish(run);
         }
-}
-
-void run_tick(Run *run, const Snapshot *snapshot)
-{
-        if (run->window_open && !run->window_closed)
-                series_add(&run->ticks, snapshot);
 }
 
 const RunRecord *run_record(Run *run)

@@ -6,6 +6,7 @@
 #include "figures.h"
 #include "run-window.h"
 
+#include "tierprobe/clock.h"
 #include "tierprobe/path-error.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 
 /* Below this part of what the writers wrote, the device did not do their work: something in between kept,
- * compressed or merged it. A device that lags by a snapshot's bracket is far above it. */
+ * compressed or merged it. A device that lags by the time of a reading is far above it. */
 #define BYTES_SEEN_MIN 0.90
 
 /* Above this part of the device's writes, others were at work. */
@@ -32,6 +33,10 @@
 /* Our writes began inside the window; someone else's may have been stuck for some time before. */
 #define IMPLAUSIBLE_AWAIT_WINDOWS 10
 #define IMPLAUSIBLE_AWAIT_MS 60000
+
+/* A device may do anything in the part of the writers' time that no sample has seen; in a fifth of it, too
+ * little to turn the verdict on one that is twice as good as the limits, or half as good. */
+#define UNSEEN_PART 5
 
 static const char *device_name(const RunFacts *facts)
 {
@@ -183,7 +188,7 @@ static void find_no_writes(const RunFacts *facts, const Window *window, Reasons 
 
 static void find_missing_bytes(const RunFacts *facts, const Window *window, Reasons *reasons)
 {
-        double written = (double) facts->bytes_written;
+        double written = (double) window->written_bytes;
         double seen = (double) window->sum.w_sectors * SECTOR_BYTES;
 
         if (written <= 0 || seen >= BYTES_SEEN_MIN * written)
@@ -197,8 +202,60 @@ static void find_missing_bytes(const RunFacts *facts, const Window *window, Reas
                             : "a cache or another device takes the rest. See which device holds the path.");
 }
 
+static uint64_t writers_ns(const RunFacts *facts, const Window *window)
+{
+        return facts->writers_ns ? facts->writers_ns : window->sum.interval_ns;
+}
+
+static void add_too_short(uint64_t time_ns, unsigned samples, Reasons *reasons)
+{
+        reasons_add(
+                reasons, REASON_TOO_FEW_SAMPLES,
+                "The test took %.2f s: %u full sample interval%s inside, at least %d are needed to judge how "
+                "steady the device is. Use a larger count or a shorter sampling interval.",
+                ns_to_s(time_ns), samples, samples == 1 ? " lies" : "s lie", MIN_SAMPLES_TO_PASS);
+}
+
+static void add_unseen(const RunFacts *facts, const Window *window, uint64_t unseen_ns, Reasons *reasons)
+{
+        uint64_t time_ns = writers_ns(facts, window);
+
+        if (time_ns < facts->interval_ns && window->samples < MIN_SAMPLES_TO_PASS) {
+                add_too_short(time_ns, window->samples, reasons);
+                return;
+        }
+        reasons_add(
+                reasons, REASON_TOO_FEW_SAMPLES,
+                "For %.1f s of the %.1f s that the writers wrote the counters of %s were not read, or too "
+                "late: this host kept the measurement from its work. Run again when it is less busy.",
+                ns_to_s(unseen_ns), ns_to_s(time_ns), device_name(facts));
+}
+
+/* Whether so much is unseen that it could have gone either way. */
+static bool too_much(const RunFacts *facts, const Window *window, uint64_t unseen_ns)
+{
+        return unseen_ns > writers_ns(facts, window) / UNSEEN_PART;
+}
+
+static bool throughput_met(const Limits *limits, double wkb_s)
+{
+        const Metrics figures = { .wkb_s = wkb_s };
+
+        return criterion_met(limits, CRITERION_WRITE_THROUGHPUT,
+                             criterion_value(CRITERION_WRITE_THROUGHPUT, &figures));
+}
+
+/* A part of the test has no samples: what the writers did in all of it must not say otherwise. */
+static bool writers_agree(const Limits *limits, const RunFacts *facts, const Window *window)
+{
+        double writers_kb_s = (double) facts->bytes_written / 1024 / ns_to_s(writers_ns(facts, window));
+
+        return facts->unseen_ns == 0 || facts->compresses ||
+               throughput_met(limits, writers_kb_s) == throughput_met(limits, window->figures.wkb_s);
+}
+
 /* Adds why the figures cannot be judged. Untimed counters are apart: throughput can still be. */
-static void find_blockers(const RunFacts *facts, const Window *window, Reasons *reasons)
+static void find_blockers(const Limits *limits, const RunFacts *facts, const Window *window, Reasons *reasons)
 {
         bool gapless = window->dropped == 0;
 
@@ -210,6 +267,11 @@ static void find_blockers(const RunFacts *facts, const Window *window, Reasons *
         find_gaps(facts, window, reasons);
         if (!gapless || facts->iostats_disabled)
                 return;
+        if (facts->unseen_ns > 0 &&
+            (too_much(facts, window, facts->unseen_ns) || !writers_agree(limits, facts, window))) {
+                add_unseen(facts, window, facts->unseen_ns, reasons);
+                return;
+        }
         if (window->sum.interval_ns == 0) {
                 reasons_add(reasons, REASON_TOO_FEW_SAMPLES,
                             "The counters of %s were not read at both ends of the test: there are no "
@@ -221,20 +283,16 @@ static void find_blockers(const RunFacts *facts, const Window *window, Reasons *
                 find_no_writes(facts, window, reasons);
         find_missing_bytes(facts, window, reasons);
         if (window->samples == 0 && window->sum.w_ios > 0)
-                reasons_add(reasons, REASON_TOO_FEW_SAMPLES,
-                            "The test took %.2f s: no full sample interval lies inside, at least %d are "
-                            "needed. Use a larger count or a shorter sampling interval.",
-                            ns_to_s(window->sum.interval_ns), MIN_SAMPLES_TO_PASS);
+                add_too_short(window->sum.interval_ns, 0, reasons);
 }
 
 /* ---- the run ---- */
 
-/* What the device wrote for nobody we know: neither the writers' bytes nor the file system's for them. */
-static double foreign_ratio(const RunFacts *facts, double device_bytes)
+/* What the device wrote for nobody we know: neither the WRITTEN bytes nor the file system's for them. */
+static double foreign_ratio(const RunFacts *facts, double device_bytes, double written)
 {
-        double blocks =
-                facts->block_size ? ceil((double) facts->bytes_written / (double) facts->block_size) : 0;
-        double known = (double) facts->bytes_written + blocks * (double) facts->metadata_bytes_per_block;
+        double blocks = facts->block_size ? ceil(written / (double) facts->block_size) : 0;
+        double known = written + blocks * (double) facts->metadata_bytes_per_block;
 
         return device_bytes > known ? (device_bytes - known) / device_bytes : 0;
 }
@@ -253,7 +311,7 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         if (window->sum.interval_ns > 0) {
                 metrics_from_delta(&window->sum, &j->measured);
                 j->elapsed_s = ns_to_s(window->sum.interval_ns);
-                j->app_write_mb_per_s = our_bytes / 1e6 / j->elapsed_s;
+                j->app_write_mb_per_s = our_bytes / 1e6 / ns_to_s(writers_ns(facts, window));
         }
         if (!figures)
                 return;
@@ -261,7 +319,7 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         j->last_third_mb_per_s = window->last_third_wkb_s / 1000;
         j->worst_sample_mb_per_s = window->worst_wkb_s / 1000;
         if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
-                j->foreign_write_ratio = foreign_ratio(facts, device_bytes);
+                j->foreign_write_ratio = foreign_ratio(facts, device_bytes, (double) window->written_bytes);
         /* No write completed: the throughput of that is no throughput, as its latency is none. */
         Metrics judged = window->figures;
         if (window->sum.w_ios == 0 && window->sum.w_sectors == 0)
@@ -289,34 +347,44 @@ static void add_remarks(const RunFacts *facts, const Window *window, Reasons *re
                             ns_to_s(window->sum.interval_ns));
 }
 
+/* What iostat beside the test would show as a row: the sampling interval, at most the documented second. */
+static uint64_t row_ns(const RunFacts *facts)
+{
+        return facts->interval_ns < NS_PER_S ? facts->interval_ns : NS_PER_S;
+}
+
 static Verdict judge_window(const Limits *limits, const RunFacts *facts, const Window *window, Judgement *j)
 {
         Reasons misses = { 0 };
         Verdict verdict = VERDICT_PASS;
 
-        find_blockers(facts, window, &j->reasons);
+        find_blockers(limits, facts, window, &j->reasons);
         if (j->reasons.n > 0)
                 return VERDICT_INCONCLUSIVE;
 
         bool missed = find_misses(limits, device_name(facts), NULL, j, &misses);
-        /* That the mean misses is known of the shortest test; that a disk is unsteady is not, of one sample.
-         */
-        if (missed && window->samples < MIN_SAMPLES_TO_PASS && misses.n == 1 &&
-            misses.items[0].code == REASON_UNSTEADY) {
+        /* That the mean misses is known of the shortest test; that a disk is unsteady is not, of one sample,
+         * or of dips that iostat beside the test would not show as a row. */
+        if (missed && misses.items[0].code == REASON_UNSTEADY &&
+            (window->samples < MIN_SAMPLES_TO_PASS || window->missing_ns < row_ns(facts))) {
                 misses.n = 0;
                 missed = false;
+        }
+        uint64_t unseen_ns = facts->unseen_ns + window->blind_ns;
+        if (!reasons_have(&misses, REASON_WRITE_THROUGHPUT_LOW) &&
+            !reasons_have(&misses, REASON_WRITE_LATENCY_HIGH) && too_much(facts, window, unseen_ns)) {
+                add_unseen(facts, window, unseen_ns, &j->reasons);
+                return VERDICT_INCONCLUSIVE;
         }
         if (missed)
                 verdict = VERDICT_FAIL;
         else if (is_untimed(&window->sum))
                 verdict = VERDICT_INCONCLUSIVE;
         else if (window->samples < MIN_SAMPLES_TO_PASS) {
-                reasons_add(&j->reasons, REASON_TOO_FEW_SAMPLES,
-                            "Only %u full sample interval(s) lie inside the test of %.2f s, %d are needed "
-                            "to judge how steady it is. Use a larger count or a shorter sampling interval.",
-                            window->samples, j->elapsed_s, MIN_SAMPLES_TO_PASS);
+                add_too_short(window->sum.interval_ns, window->samples, &j->reasons);
                 verdict = VERDICT_INCONCLUSIVE;
         }
+
         if (verdict == VERDICT_FAIL && j->foreign_write_ratio > FOREIGN_MAX) {
                 char background[64] = "";
 
@@ -331,6 +399,13 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
         }
         for (size_t i = 0; i < misses.n; i++)
                 reasons_add(&j->reasons, misses.items[i].code, "%s", misses.items[i].detail);
+        if (verdict == VERDICT_PASS && !ratio_met(limits, window->passing, window->samples))
+                reasons_add(
+                        &j->reasons, REASON_UNSTEADY,
+                        "A remark: %u of %u samples of %s miss a limit, but for only %.0f ms in all, less "
+                        "than the row of %.3g s that iostat would show. Look at the samples of the run.",
+                        window->samples - window->passing, window->samples, device_name(facts),
+                        (double) window->missing_ns / 1e6, ns_to_s(row_ns(facts)));
         if (is_untimed(&window->sum))
                 reasons_add(&j->reasons, REASON_COUNTERS_UNTIMED,
                             "%s counts 0 ms over %" PRIu64 " writes: it does not time them, so w_await "

@@ -1,14 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds up the intervals of a run's window and counts its samples. Pure. */
+/* The window of a run: fits it to the writers' time, adds up its intervals and counts its samples. Pure. */
 
 #include "run-window.h"
 
+#include "tierprobe/clock.h"
+
 #include <math.h>
+#include <string.h>
 
 /* No block device of today writes 200 GB/s (PCIe 6 x16 carries 128); a single interval may be very short and
  * still see many large requests end, hence the bytes on top. */
 #define IMPLAUSIBLE_BYTES_PER_S 200e9
 #define IMPLAUSIBLE_BYTES_SLACK (double) (UINT64_C(1) << 30)
+
+/* How far a reading may be from the window's edge, as a part of the writers' time: what others wrote
+ * meanwhile, and cannot be told apart, is then no more than that. */
+#define EDGE_PART 200
+#define EDGE_NS (2 * NS_PER_MS) /* in short runs: reading takes its time */
+
+/* ---- the writers' time ---- */
+
+/* Moves a snapshot to another time: nothing of ours happened in between. */
+static void move_to(Snapshot *snapshot, uint64_t mono_ns)
+{
+        uint64_t by_ns = mono_ns - snapshot->mono_ns; /* modulo 2^64 */
+
+        snapshot->mono_ns += by_ns;
+        snapshot->boot_ns += by_ns;
+        snapshot->real_ns += (int64_t) by_ns;
+}
+
+/* Finds the last reading before the writers began and the first one after they had ended; takes each for one
+ * at the edge when it is near enough, else drops it. */
+static void fit_edges(RunWindow *window, uint64_t tolerance_ns)
+{
+        Reading *readings = window->readings;
+        size_t first = 0, last = window->n_readings - 1;
+
+        while (first < last && readings[first + 1].row.mono_ns <= window->begin_ns)
+                first++;
+        while (last > first && readings[last - 1].row.mono_ns >= window->end_ns)
+                last--;
+
+        uint64_t first_ns = readings[first].row.mono_ns, last_ns = readings[last].row.mono_ns;
+        bool early = first_ns<window->begin_ns, late = last_ns> window->end_ns;
+
+        if (early && window->begin_ns - first_ns <= tolerance_ns)
+                move_to(&readings[first].row, window->begin_ns);
+        else if (early && first < last)
+                first++;
+        if (late && last_ns - window->end_ns <= tolerance_ns)
+                move_to(&readings[last].row, window->end_ns);
+        else if (late && last > first) {
+                last--;
+                window->last_is_tick = true;
+        }
+        window->n_readings = last - first + 1;
+        memmove(readings, readings + first, window->n_readings * sizeof *readings);
+}
+
+void window_settle(RunWindow *window)
+{
+        Reading *readings = window->readings;
+
+        window->first_is_tick = true;
+        window->last_is_tick = false;
+        window->unseen_ns = 0;
+        if (window->n_readings < 2 || window->begin_ns == 0 || window->end_ns <= window->begin_ns)
+                return;
+
+        uint64_t time_ns = window->end_ns - window->begin_ns, tolerance_ns = time_ns / EDGE_PART;
+        if (tolerance_ns < EDGE_NS)
+                tolerance_ns = EDGE_NS;
+        if (window->interval_ns > 0 && tolerance_ns > window->interval_ns)
+                tolerance_ns = window->interval_ns;
+        fit_edges(window, tolerance_ns);
+
+        uint64_t from_ns = readings[0].row.mono_ns, to_ns = readings[window->n_readings - 1].row.mono_ns;
+        uint64_t seen_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+        window->unseen_ns = time_ns > seen_ns ? time_ns - seen_ns : 0;
+}
+
+/* ---- the intervals ---- */
 
 double window_wkb_s(uint64_t sectors, uint64_t interval_ns)
 {
@@ -55,11 +128,24 @@ static void delta_add(Delta *sum, const Delta *delta)
         sum->in_flight_suspect |= delta->in_flight_suspect;
 }
 
+static bool is_blind(uint64_t interval_ns, uint64_t length_ns)
+{
+        return interval_ns > 0 && length_ns > interval_ns + interval_ns / 2;
+}
+
+bool window_has_sample(size_t n_readings, size_t end, bool first_is_tick, bool last_is_tick,
+                       uint64_t interval_ns, uint64_t length_ns)
+{
+        return (end > 1 || first_is_tick) && (end < n_readings - 1 || last_is_tick) &&
+               !is_blind(interval_ns, length_ns);
+}
+
 /* Walks over the intervals of the window. */
 typedef struct Walk {
         const RunFacts *facts;
         size_t previous, current; /* snapshots of the interval at hand */
-        bool full;                /* it lies inside the window, from tick to tick */
+        bool is_sample;           /* window_has_sample() */
+        bool blind;               /* it is too long to be one */
         Gap gap;
         Delta delta; /* when gap is GAP_NONE */
 } Walk;
@@ -67,21 +153,23 @@ typedef struct Walk {
 static bool walk_next(Walk *walk)
 {
         const RunFacts *facts = walk->facts;
-        const Snapshot *snapshots = facts->snapshots;
+        const Reading *readings = facts->readings;
 
         walk->previous = walk->current;
         /* A tick at the very nanosecond of the edge is the same snapshot twice: no interval, and the next one
          * is full. */
         do
                 walk->current++;
-        while (walk->current < facts->n_snapshots && snapshots[walk->current].gap == GAP_NONE &&
-               snapshots[walk->previous].gap == GAP_NONE &&
-               snapshots[walk->current].mono_ns == snapshots[walk->previous].mono_ns);
-        if (walk->current >= facts->n_snapshots)
+        while (walk->current < facts->n_readings && readings[walk->current].row.gap == GAP_NONE &&
+               readings[walk->previous].row.gap == GAP_NONE &&
+               readings[walk->current].row.mono_ns == readings[walk->previous].row.mono_ns);
+        if (walk->current >= facts->n_readings)
                 return false;
-        walk->full = (walk->previous > 0 || facts->first_is_tick || walk->current > 1) &&
-                     (walk->current < facts->n_snapshots - 1 || facts->last_is_tick);
-        walk->gap = delta_compute(&snapshots[walk->previous], &snapshots[walk->current], &walk->delta);
+        walk->gap = delta_compute(&readings[walk->previous].row, &readings[walk->current].row, &walk->delta);
+        uint64_t length_ns = walk->gap == GAP_NONE ? walk->delta.interval_ns : 0;
+        walk->blind = is_blind(facts->interval_ns, length_ns);
+        walk->is_sample = window_has_sample(facts->n_readings, walk->current, facts->first_is_tick,
+                                            facts->last_is_tick, facts->interval_ns, length_ns);
         return true;
 }
 
@@ -99,7 +187,9 @@ static void add_up(const RunFacts *facts, Window *window)
                         window->implausible = true;
                         window->implausible_mb_s = bytes / 1e6 / seconds;
                 }
-                window->samples += walk.full;
+                if (walk.blind)
+                        window->blind_ns += walk.delta.interval_ns;
+                window->samples += walk.is_sample;
                 delta_add(&window->sum, &walk.delta);
         }
 }
@@ -110,7 +200,7 @@ static void count_samples(const Limits *limits, const RunFacts *facts, Window *w
         uint64_t sectors[2] = { 0 }, ns[2] = { 0 };
 
         for (Walk walk = { .facts = facts }; walk_next(&walk);) {
-                if (walk.gap != GAP_NONE || !walk.full)
+                if (walk.gap != GAP_NONE || !walk.is_sample)
                         continue;
                 bool passes = true;
                 Metrics figures;
@@ -123,6 +213,8 @@ static void count_samples(const Limits *limits, const RunFacts *facts, Window *w
                         passes &= met;
                 }
                 window->passing += passes;
+                if (!passes)
+                        window->missing_ns += walk.delta.interval_ns;
                 if (!(figures.wkb_s >= window->worst_wkb_s))
                         window->worst_wkb_s = figures.wkb_s;
                 if (index < third || index >= window->samples - third) {
@@ -142,9 +234,12 @@ void window_measure(const Limits *limits, const RunFacts *facts, Window *ret)
                 .copies = 1, .first_third_wkb_s = NAN, .last_third_wkb_s = NAN, .worst_wkb_s = NAN
         };
 
-        if (facts->n_snapshots >= 2) {
+        if (facts->n_readings >= 2) {
                 add_up(facts, &window);
-                double written = (double) facts->bytes_written;
+                uint64_t before = facts->readings[0].written_bytes;
+                uint64_t after = facts->readings[facts->n_readings - 1].written_bytes;
+                window.written_bytes = after > before ? after - before : 0;
+                double written = (double) window.written_bytes;
                 double seen = (double) window.sum.w_sectors * SECTOR_BYTES;
                 if (facts->rows_summed && written > 0 && seen > written)
                         window.copies = seen / written;

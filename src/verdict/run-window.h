@@ -10,9 +10,12 @@ typedef struct Window {
         bool implausible;        /* an interval moved more than any device can */
         double implausible_mb_s; /* how fast that would have been */
         Metrics figures;         /* what is judged of the whole; NAN unknown */
+        uint64_t written_bytes;  /* by the writers, between the outermost readings */
         double copies; /* device bytes for each byte of the writers, where rows were summed; else 1 */
 
         unsigned samples, passing, missing[N_CRITERIA], dropped;
+        uint64_t missing_ns; /* of the samples that do not pass */
+        uint64_t blind_ns;   /* of intervals that are too long to be samples */
         double first_third_wkb_s, last_third_wkb_s, worst_wkb_s; /* NAN unknown */
 } Window;
 

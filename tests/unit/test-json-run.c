@@ -473,11 +473,12 @@ static void test_evidence(void **state)
         run->n_samples = 3;
         run->samples = calloc(3, sizeof *run->samples);
         for (size_t i = 0; i < 3; i++)
-                run->samples[i] =
-                        (Snapshot){ .mono_ns = (i + 1) * NS_PER_S,
-                                    .boot_ns = (i + 1) * NS_PER_S,
-                                    .real_ns = (int64_t) NS_PER_S,
-                                    .counters = { .n_fields = 17, .w_ios = 10 * i, .w_sectors = 2000 * i } };
+                run->samples[i] = (Reading){
+                        .row = { .mono_ns = (i + 1) * NS_PER_S,
+                                 .boot_ns = (i + 1) * NS_PER_S,
+                                 .real_ns = (int64_t) NS_PER_S,
+                                 .counters = { .n_fields = 17, .w_ios = 10 * i, .w_sectors = 2000 * i } }
+                };
         run->last_is_tick = true;
         run->n_slowest = 1;
         run->slowest[0] = (ProbeSlowWrite){ .latency_ns = 5 * NS_PER_MS, .offset_bytes = 4096, .stream = 2 };

@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-static Snapshot at(uint64_t number)
+static Reading at(uint64_t number)
 {
-        return (Snapshot){ .mono_ns = number };
+        return (Reading){ .row.mono_ns = number };
 }
 
 /* Whatever was offered: at most CAPACITY kept, the first one among them, equal spacing by the stride. */
@@ -27,15 +27,15 @@ static void test_spacing(void **state)
 
                 assert_int_equal(series_init(&series, capacity), 0);
                 for (uint64_t i = 0; i < offered; i++) {
-                        Snapshot snapshot = at(i);
-                        series_add(&series, &snapshot);
+                        Reading reading = at(i);
+                        series_add(&series, &reading);
                         assert_true(series.n <= capacity);
                 }
                 assert_true(series.n >= 1);
                 for (size_t i = 0; i < series.n; i++)
-                        assert_int_equal(series.items[i].mono_ns, i * series.stride);
+                        assert_int_equal(series.items[i].row.mono_ns, i * series.stride);
                 /* The newest one is never further back than a stride. */
-                assert_true(offered - 1 - series.items[series.n - 1].mono_ns < series.stride);
+                assert_true(offered - 1 - series.items[series.n - 1].row.mono_ns < series.stride);
                 /* More than half is used once it has been full. */
                 if (offered > capacity)
                         assert_true(series.n >= capacity / 2);
@@ -45,7 +45,7 @@ static void test_spacing(void **state)
                         assert_true(series.n - 1 >= wanted);
                 assert_true(series.n <= 2 * wanted + 1 || series.n <= 2);
                 for (size_t i = 0; i < series.n; i++)
-                        assert_int_equal(series.items[i].mono_ns, i * series.stride);
+                        assert_int_equal(series.items[i].row.mono_ns, i * series.stride);
                 series_done(&series);
         }
 }
@@ -59,13 +59,14 @@ static void test_spaced(void **state)
         (void) state;
         assert_int_equal(series_init(&series, 64), 0);
         for (int i = 0; i < 1000; i++) {
-                Snapshot snapshot = at(now);
-                series_add_spaced(&series, &snapshot);
-                assert_int_equal(series.items[series.n - 1].mono_ns, now);
+                Reading reading = at(now);
+                series_add_spaced(&series, &reading);
+                assert_int_equal(series.items[series.n - 1].row.mono_ns, now);
                 now += series.stride;
         }
         for (size_t i = 1; i < series.n; i++)
-                assert_int_equal(series.items[i].mono_ns - series.items[i - 1].mono_ns, series.stride);
+                assert_int_equal(series.items[i].row.mono_ns - series.items[i - 1].row.mono_ns,
+                                 series.stride);
         series_done(&series);
 }
 
@@ -82,15 +83,15 @@ static void test_gaps_stay(void **state)
 
                 assert_int_equal(series_init(&series, 8), 0);
                 for (uint64_t i = 0; i < offered; i++) {
-                        Snapshot snapshot = at(i);
+                        Reading reading = at(i);
                         if (i == broken)
-                                snapshot.gap = GAP_RESET;
-                        series_add(&series, &snapshot);
+                                reading.row.gap = GAP_RESET;
+                        series_add(&series, &reading);
                 }
                 for (size_t i = 0; i < series.n; i++)
-                        told = told || series.items[i].gap == GAP_RESET;
-                assert_true(told ||
-                            (series.pending_gap == GAP_RESET && broken > series.items[series.n - 1].mono_ns));
+                        told = told || series.items[i].row.gap == GAP_RESET;
+                assert_true(told || (series.pending_gap == GAP_RESET &&
+                                     broken > series.items[series.n - 1].row.mono_ns));
                 series_done(&series);
         }
 }
