@@ -168,7 +168,33 @@ static int output_end(Output *output, int error)
         return r;
 }
 
+/* Reports over what READ_NEXT fills in, from one reading to the next. It returns 1; 0 when there is no more;
+ * or a negative errno after having said what is wrong. */
+static int report_all(const ReportStyle *style, int (*read_next)(void *source, SnapshotTable *table),
+                      void *source)
+{
+        _cleanup_(snapshot_table_done) SnapshotTable previous = { 0 }, now = { 0 };
+        Output output = { 0 };
+
+        int r = read_next(source, &previous);
+        if (r <= 0)
+                return r;
+        r = output_begin(&output, style);
+        while (r >= 0 && (r = read_next(source, &now)) > 0) {
+                r = output_report(&output, &previous, &now);
+                SnapshotTable swapped = previous;
+                previous = now;
+                now = swapped;
+        }
+        return output_end(&output, r);
+}
+
 /* ---- replay ---- */
+
+typedef struct Replay {
+        const Arguments *arguments;
+        size_t n_read;
+} Replay;
 
 /* Keeps the named devices, in the order in which they were named. */
 static int pick_devices(const Arguments *arguments, SnapshotTable *table)
@@ -199,10 +225,14 @@ static int pick_devices(const Arguments *arguments, SnapshotTable *table)
         return 0;
 }
 
-static int read_record(const Arguments *arguments, size_t index, SnapshotTable *table)
+static int read_record(void *source, SnapshotTable *table)
 {
-        const char *dir = arguments->dirs[index], *file = NULL;
+        Replay *replay = source;
+        const Arguments *arguments = replay->arguments;
 
+        if (replay->n_read == arguments->n_dirs || interrupted)
+                return 0;
+        const char *dir = arguments->dirs[replay->n_read++], *file = NULL;
         snapshot_table_clear(table);
         int r = snapshot_table_read_record(table, dir, &file);
         if (r == -EINVAL)
@@ -213,30 +243,15 @@ static int read_record(const Arguments *arguments, size_t index, SnapshotTable *
                           dir);
         else if (r < 0)
                 log_error("iostat: cannot read %s/%s: %s", dir, file, strerror(-r));
-        if (r < 0 || arguments->n_devices == 0)
-                return r;
-        return pick_devices(arguments, table);
+        if (r >= 0 && arguments->n_devices > 0)
+                r = pick_devices(arguments, table);
+        return r < 0 ? r : 1;
 }
 
 static int replay(const Arguments *arguments)
 {
-        _cleanup_(snapshot_table_done) SnapshotTable previous = { 0 }, now = { 0 };
-        Output output = { 0 };
+        int r = report_all(&arguments->style, read_record, &(Replay){ .arguments = arguments });
 
-        int r = read_record(arguments, 0, &previous);
-        if (r < 0)
-                return r;
-        r = output_begin(&output, &arguments->style);
-        for (size_t i = 1; i < arguments->n_dirs && r >= 0 && !interrupted; i++) {
-                r = read_record(arguments, i, &now);
-                if (r < 0)
-                        break;
-                r = output_report(&output, &previous, &now);
-                SnapshotTable swapped = previous;
-                previous = now;
-                now = swapped;
-        }
-        r = output_end(&output, r);
         for (size_t i = 0; i < arguments->n_devices && r >= 0; i++)
                 if (!arguments->found[i]) {
                         log_error("iostat: no record has a row of %s", arguments->devices[i]);
@@ -272,38 +287,33 @@ static bool wait_until(uint64_t until_ns)
         return reached && !interrupted;
 }
 
-static int watch(const Arguments *arguments, LiveDevices *devices)
-{
-        _cleanup_(snapshot_table_done) SnapshotTable previous = { 0 }, now = { 0 };
-        Output output = { 0 };
+typedef struct Watch {
+        const Arguments *arguments;
+        LiveDevices *devices;
+        uint64_t n_read, due_ns;
+} Watch;
 
-        int r = live_devices_read(devices, &previous);
-        if (r < 0) {
-                log_error("iostat: cannot read the block statistics: %s", strerror(-r));
-                return r;
-        }
-        uint64_t due_ns = clock_ns(CLOCK_MONOTONIC);
-        r = output_begin(&output, &arguments->style);
-        while (r >= 0 && (arguments->count == 0 || output.n_reports < arguments->count)) {
+static int read_live(void *source, SnapshotTable *table)
+{
+        Watch *watch = source;
+        uint64_t interval_ns = watch->arguments->interval_ns, now_ns = clock_ns(CLOCK_MONOTONIC);
+
+        if (watch->n_read++ == 0) {
+                watch->due_ns = now_ns;
+        } else {
+                if (watch->arguments->count > 0 && watch->n_read > watch->arguments->count + 1)
+                        return 0;
                 /* On a fixed grid, so that reports do not drift; what was missed is not made up for. */
-                uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-                due_ns += arguments->interval_ns;
-                if (due_ns <= now_ns)
-                        due_ns += (now_ns - due_ns) / arguments->interval_ns * arguments->interval_ns +
-                                  arguments->interval_ns;
-                if (!wait_until(due_ns))
-                        break;
-                r = live_devices_read(devices, &now);
-                if (r < 0) {
-                        log_error("iostat: cannot read the block statistics: %s", strerror(-r));
-                        break;
-                }
-                r = output_report(&output, &previous, &now);
-                SnapshotTable swapped = previous;
-                previous = now;
-                now = swapped;
+                watch->due_ns += interval_ns;
+                if (watch->due_ns <= now_ns)
+                        watch->due_ns += (now_ns - watch->due_ns) / interval_ns * interval_ns + interval_ns;
+                if (!wait_until(watch->due_ns))
+                        return 0;
         }
-        return output_end(&output, r);
+        int r = live_devices_read(watch->devices, table);
+        if (r < 0)
+                log_error("iostat: cannot read the block statistics: %s", strerror(-r));
+        return r < 0 ? r : 1;
 }
 
 static int live(const Arguments *arguments)
@@ -319,7 +329,8 @@ static int live(const Arguments *arguments)
                 _cleanup_(live_devices_freep) LiveDevices *devices = NULL;
                 r = live_devices_new(&devices, arguments->procfs, arguments->sysfs, names, n_names);
                 if (r >= 0)
-                        r = watch(arguments, devices);
+                        r = report_all(&arguments->style, read_live,
+                                       &(Watch){ .arguments = arguments, .devices = devices });
         }
         for (size_t i = 0; i < n_names; i++)
                 free(names[i]);

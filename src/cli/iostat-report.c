@@ -8,6 +8,7 @@
 #include "iostat-report.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/json.h"
 #include "tierprobe/log.h"
 
 #include <math.h>
@@ -59,17 +60,10 @@ static void say_gap(const char *name, Gap gap, bool *said_time)
 
 static void print_json_string(FILE *out, const char *text)
 {
-        (void) fputc('"', out);
-        for (; *text; text++) {
-                unsigned char c = (unsigned char) *text;
-                if (c == '"' || c == '\\')
-                        (void) fprintf(out, "\\%c", c);
-                else if (c < 0x20 || c >= 0x7f)
-                        (void) fprintf(out, "\\u%04x", c < 0x7f ? (unsigned) c : 0xfffdU);
-                else
-                        (void) fputc(c, out);
-        }
-        (void) fputc('"', out);
+        json_auto_t *string = json_text(text);
+
+        if (!string || json_dumpf(string, out, JSON_ENCODE_ANY | JSON_ENSURE_ASCII) < 0)
+                (void) fputs("null", out);
 }
 
 /* iostat's date in the C locale; S_TIME_FORMAT=ISO is sysstat's own variable. */
