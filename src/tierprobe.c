@@ -21,6 +21,12 @@ static const Command commands[] = {
         { "judge", cli_judge, "judge a capture of iostat -x" },
         { "iostat", cli_iostat, "the extended statistics of block devices, live or from records" },
         { "target", cli_target, "make a directory ready for the service (root)" },
+        { "status", cli_status_command, "what the daemons of one or many hosts say of their targets" },
+        { "check", cli_check, "the same as one line for a monitoring system" },
+        { "start", cli_start, "ask the daemon for a run" },
+        { "abort", cli_abort, "abort a run of the daemon" },
+        { "history", cli_history, "the samples that the daemon has kept" },
+        { "report", cli_report, "a report of a run, a host or many hosts, as HTML or Markdown" },
 };
 
 static void print_help(FILE *out)

@@ -14,6 +14,12 @@ int cli_run(int argc, char *argv[]);
 int cli_judge(int argc, char *argv[]);
 int cli_iostat(int argc, char *argv[]);
 int cli_target(int argc, char *argv[]);
+int cli_status_command(int argc, char *argv[]);
+int cli_check(int argc, char *argv[]);
+int cli_start(int argc, char *argv[]);
+int cli_abort(int argc, char *argv[]);
+int cli_history(int argc, char *argv[]);
+int cli_report(int argc, char *argv[]);
 
 static inline int cli_status(Verdict verdict)
 {

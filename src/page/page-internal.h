@@ -20,8 +20,8 @@ void page_device(FILE *out, const json_t *device, const char *path);
 /* All of a run below its title. */
 void page_run_body(FILE *out, const json_t *run);
 
-/* All of a target below its title. */
-void page_target_body(FILE *out, const json_t *target);
+/* All of a target below its title; LIVE: with links into the daemon. */
+void page_target_body(FILE *out, const json_t *target, bool live);
 
 /* What goes into a ticket: a few lines of plain text with verdict, figures, device, versions, how to
  * reproduce. */

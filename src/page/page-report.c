@@ -49,7 +49,7 @@ static void overview(FILE *out, const json_t *const *documents, const char *cons
                         (void) fputs("</td><td colspan=\"5\">no answer: ", out);
                         html_text(out, errors[i]);
                         (void) fputs("</td></tr>\n", out);
-                } else if (!targets)
+                } else if (!targets && n == 1)
                         overview_row(out, names[i], documents[i], documents[i]);
                 else
                         json_array_foreach(targets, j, target)
@@ -85,7 +85,7 @@ void page_write_report(FILE *out, const json_t *const *documents, const char *co
                                 (void) fputs(", ", out);
                                 html_text(out, json_text_at(target, "name"));
                                 (void) fputs("</h1>\n", out);
-                                page_target_body(out, target);
+                                page_target_body(out, target, false);
                                 (void) fputs("</section>\n", out);
                         }
         }
@@ -185,7 +185,7 @@ void page_write_markdown(FILE *out, const json_t *const *documents, const char *
                         (void) fputs(" | - | no answer: ", out);
                         markdown_text(out, errors[i]);
                         (void) fputs(" | - | - | - |\n", out);
-                } else if (!targets)
+                } else if (!targets && n == 1)
                         markdown_row(out, names[i], documents[i], documents[i]);
                 else
                         json_array_foreach(targets, j, target)

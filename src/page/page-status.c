@@ -75,7 +75,7 @@ static const char *sentence(const char *verdict)
         return "Whether this disk is fit could not be judged.";
 }
 
-static void current_run(FILE *out, const json_t *run)
+static void current_run(FILE *out, const json_t *run, bool live)
 {
         double total = json_number_at(run, "bytes_total"), written = json_number_at(run, "bytes_written");
         double elapsed = json_number_at(run, "elapsed_s"), rate = written / elapsed;
@@ -97,11 +97,14 @@ static void current_run(FILE *out, const json_t *run)
                 html_seconds(out, (total - written) / rate);
                 (void) fputs(" left", out);
         }
-        (void) fputs(" <button type=\"button\" data-abort=\"", out);
-        html_text(out, json_text_at(run, "id"));
-        (void) fputs("\" hidden>Abort</button> <a href=\"/runs/", out);
-        html_text(out, json_text_at(run, "id"));
-        (void) fputs("\">details</a></p>\n", out);
+        if (live) {
+                (void) fputs(" <button type=\"button\" data-abort=\"", out);
+                html_text(out, json_text_at(run, "id"));
+                (void) fputs("\" hidden>Abort</button> <a href=\"/runs/", out);
+                html_text(out, json_text_at(run, "id"));
+                (void) fputs("\">details</a>", out);
+        }
+        (void) fputs("</p>\n", out);
 }
 
 static void observed_row(FILE *out, const json_t *observed, const char *key, const char *title)
@@ -141,7 +144,7 @@ static void observed(FILE *out, const json_t *target)
         (void) fputs("</tbody></table>\n", out);
 }
 
-void page_target_body(FILE *out, const json_t *target)
+void page_target_body(FILE *out, const json_t *target, bool live)
 {
         const char *verdict = json_text_at(target, "verdict");
         const json_t *run = page_deciding_run(target);
@@ -159,7 +162,7 @@ void page_target_body(FILE *out, const json_t *target)
         html_reasons(out, json_object_get(target, "stale_reasons"));
         html_reasons(out, json_object_get(target, "degraded_reasons"));
         page_criteria(out, json_object_get(run, "criteria"));
-        current_run(out, json_object_get(target, "current_run"));
+        current_run(out, json_object_get(target, "current_run"), live);
         page_device(out, json_object_get(target, "device"), json_text_at(target, "path"));
         (void) fputs("<p class=\"more\">", out);
         if (isfinite(json_number_at(target, "free_bytes"))) {
@@ -180,7 +183,7 @@ void page_target_body(FILE *out, const json_t *target)
                 html_text(out, json_text_at(target, "next_run_reason"));
         }
         (void) fputs(".", out);
-        if (json_text_at(run, "id")) {
+        if (live && json_text_at(run, "id")) {
                 (void) fputs(" <a href=\"/runs/", out);
                 html_text(out, json_text_at(run, "id"));
                 (void) fputs("\">the deciding run</a>", out);
@@ -197,7 +200,7 @@ static void target_card(FILE *out, const json_t *target)
         (void) fputs("\">\n<h2>", out);
         html_text(out, json_text_at(target, "name"));
         (void) fputs("</h2>\n<div class=\"state\">\n", out);
-        page_target_body(out, target);
+        page_target_body(out, target, true);
         (void) fputs("</div>\n<div class=\"live\" hidden></div>\n</section>\n", out);
 }
 
