@@ -75,19 +75,13 @@ void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *
 typedef struct RunRecord {
         char id[RUN_ID_SIZE];
         char target[NAME_SIZE];
-        char profile[NAME_SIZE];
         char *path;
-        bool certifying;
+        Profile profile;
         RunTrigger trigger;
         RunState state;
         int64_t queued_real_ns, started_real_ns, finished_real_ns; /* 0: not yet */
         uint64_t elapsed_ns;
 
-        uint64_t block_size, count; /* count: blocks each stream writes */
-        unsigned streams;
-        ProbePattern pattern;
-        uint64_t duration_ns;     /* > 0: written for so long, whatever count says; in a ramp, each step */
-        bool ramp;                /* streams is the most, reached from 1 by doubling */
         uint64_t max_duration_ns; /* 0: no limit */
         uint64_t bytes_total, bytes_written;
 

@@ -41,10 +41,10 @@ void progress_row(Progress *progress, const char *device, const Metrics *metrics
 /* How far the run is, 0..1, and how long it will take; NAN where that cannot be known, as in a ramp. */
 static double done_ratio(const RunRecord *record)
 {
-        if (record->ramp)
+        if (record->profile.ramp)
                 return NAN;
-        if (record->duration_ns > 0)
-                return fmin(1, (double) record->elapsed_ns / (double) record->duration_ns);
+        if (record->profile.duration_ns > 0)
+                return fmin(1, (double) record->elapsed_ns / (double) record->profile.duration_ns);
         return record->bytes_total > 0 ? (double) record->bytes_written / (double) record->bytes_total : NAN;
 }
 

@@ -111,20 +111,20 @@ void report_run(FILE *out, const RunRecord *record)
                 put_text(out, device->detail);
         }
         (void) fputs("\ntest         ", out);
-        if (record->ramp)
-                (void) fprintf(out, "ramp of 1 to %u streams, %s a step, ", record->streams,
-                               format_duration(duration, record->duration_ns));
-        else if (record->duration_ns > 0)
+        if (record->profile.ramp)
+                (void) fprintf(out, "ramp of 1 to %u streams, %s a step, ", record->profile.streams,
+                               format_duration(duration, record->profile.duration_ns));
+        else if (record->profile.duration_ns > 0)
                 (void) fprintf(out, "%s of writing, %u stream%s, ",
-                               format_duration(duration, record->duration_ns), record->streams,
-                               record->streams == 1 ? "" : "s");
+                               format_duration(duration, record->profile.duration_ns),
+                               record->profile.streams, record->profile.streams == 1 ? "" : "s");
         else
-                (void) fprintf(out, "%" PRIu64 " blocks, %u stream%s, ", record->count, record->streams,
-                               record->streams == 1 ? "" : "s");
+                (void) fprintf(out, "%" PRIu64 " blocks, %u stream%s, ", record->profile.count,
+                               record->profile.streams, record->profile.streams == 1 ? "" : "s");
         (void) fprintf(out, "block size %s, pattern %s, profile %s%s\n",
-                       format_size(size, record->block_size), probe_pattern_to_string(record->pattern),
-                       record->profile,
-                       record->certifying ? "" : " (indicative: not the documented procedure)");
+                       format_size(size, record->profile.block_size),
+                       probe_pattern_to_string(record->profile.pattern), record->profile.name,
+                       record->profile.certifying ? "" : " (indicative: not the documented procedure)");
         (void) fprintf(out, "written      %.0f MiB in %.2f s", (double) record->bytes_written / 1048576,
                        (double) record->elapsed_ns / 1e9);
         if (isfinite(record->judgement.app_write_mb_per_s))
@@ -134,7 +134,7 @@ void report_run(FILE *out, const RunRecord *record)
                                record->latency.mean, record->latency.p50, record->latency.p99,
                                record->latency.p99_9, record->latency.max);
         (void) fputs("\n", out);
-        if (record->ramp)
+        if (record->profile.ramp)
                 report_ramp(out, record);
         (void) fputs("\n", out);
         report_judgement(out, &record->judgement);

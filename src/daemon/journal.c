@@ -93,7 +93,7 @@ void journal_run_started(const RunRecord *record)
         char message[512];
 
         (void) snprintf(message, sizeof message, "run %s of %s started (%s, profile %s) on %s", record->id,
-                        record->target, run_trigger_to_string(record->trigger), record->profile,
+                        record->target, run_trigger_to_string(record->trigger), record->profile.name,
                         record->device ? record->device->name : "no device");
         journal_run(LOG_INFO, MESSAGE_RUN_STARTED, record, message);
 }

@@ -46,8 +46,8 @@ static json_t *equivalent_command(const RunRecord *run)
         file = path_format("%s/testfile", run->path);
         word = file ? shell_word(file) : NULL;
         command = word ? path_format("dd if=%s of=%s bs=%s count=%" PRIu64 " oflag=direct,dsync",
-                                     run->pattern == PATTERN_ZERO ? "/dev/zero" : "/dev/urandom", word,
-                                     format_size(size, run->block_size), run->count)
+                                     run->profile.pattern == PATTERN_ZERO ? "/dev/zero" : "/dev/urandom",
+                                     word, format_size(size, run->profile.block_size), run->profile.count)
                        : NULL;
         return command ? json_text(command) : NULL;
 }

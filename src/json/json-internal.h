@@ -21,6 +21,10 @@ json_t *object_from(const JsonMember *members);
 /* Adds one more member; VALUE is stolen. False when out of memory, VALUE NULL included. */
 bool put(json_t *object, const char *key, json_t *value);
 
+/* Adds a parameter of BASE under its name: a duration in seconds, with "_s" after the name, null while it is
+ * not set; a kind of text as it is printed. */
+bool put_parameter(json_t *object, const Parameter *parameter, const void *base);
+
 /* JSON integers are signed 64 bit: a larger count is shown as the largest. */
 json_t *json_u64(uint64_t value);
 

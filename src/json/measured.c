@@ -103,9 +103,7 @@ json_t *json_limits(const Limits *limits)
         if (!object)
                 return NULL;
         for (size_t i = 0; (parameter = limits_parameter(i)); i++)
-                if (!put(object, parameter->name,
-                         json_number_or_null(*(const double *) (const void *) ((const char *) limits +
-                                                                               parameter->offset))))
+                if (!put_parameter(object, parameter, limits))
                         return NULL;
         return TAKE_PTR(object);
 }

@@ -41,14 +41,18 @@ static json_t *latency(const LatencySummary *l)
 
 static json_t *test(const RunRecord *run)
 {
-        return OBJECT(
-                { "block_size", json_u64(run->block_size) }, { "count", json_u64(run->count) },
-                { "streams", json_u64(run->streams) },
-                { "pattern", json_text(probe_pattern_to_string(run->pattern)) },
-                { "duration_s", run->duration_ns ? json_seconds_from_ns(run->duration_ns) : json_null() },
-                { "ramp", json_boolean(run->ramp) },
-                { "max_duration_s",
-                  run->max_duration_ns ? json_seconds_from_ns(run->max_duration_ns) : json_null() });
+        const Parameter *parameter = NULL;
+        json_auto_t *object = json_object();
+
+        if (!object)
+                return NULL;
+        for (size_t i = 0; (parameter = profile_parameter(i)); i++)
+                if (!put_parameter(object, parameter, &run->profile))
+                        return NULL;
+        if (!put(object, "max_duration_s",
+                 run->max_duration_ns ? json_seconds_from_ns(run->max_duration_ns) : json_null()))
+                return NULL;
+        return TAKE_PTR(object);
 }
 
 /* The curve: what the device did with 1, 2, 4, ... writers. Null for other runs. */
@@ -56,7 +60,7 @@ static json_t *steps(const RunRecord *run)
 {
         json_auto_t *array = json_array();
 
-        if (!run->ramp)
+        if (!run->profile.ramp)
                 return json_null();
         if (!array)
                 return NULL;
@@ -93,10 +97,10 @@ static json_t *headroom(const RunRecord *run)
 
 static double progress(const RunRecord *run)
 {
-        if (run->ramp)
+        if (run->profile.ramp)
                 return run_state_ended(run->state) ? 1 : NAN; /* nobody knows how many steps there will be */
-        if (run->duration_ns > 0)
-                return fmin(1, (double) run->elapsed_ns / (double) run->duration_ns);
+        if (run->profile.duration_ns > 0)
+                return fmin(1, (double) run->elapsed_ns / (double) run->profile.duration_ns);
         if (run->bytes_total == 0)
                 return NAN;
         return fmin(1, (double) run->bytes_written / (double) run->bytes_total);
@@ -123,7 +127,8 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 return NULL;
         json_auto_t *body = OBJECT(
                 { "id", json_text(run->id) }, { "target", json_text(run->target) },
-                { "profile", json_text(run->profile) }, { "certifying", json_boolean(run->certifying) },
+                { "profile", json_text(run->profile.name) },
+                { "certifying", json_boolean(run->profile.certifying) },
                 { "trigger", json_text(run_trigger_to_string(run->trigger)) },
                 { "state", json_text(run_state_to_string(run->state)) },
                 { "verdict", judgement->verdict == VERDICT_NEVER_RUN || !run_state_ended(run->state)

@@ -37,6 +37,42 @@ json_t *json_u64(uint64_t value)
         return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t) value);
 }
 
+/* The kinds that have a form of their own in JSON. */
+static json_t *parameter_value(const Parameter *parameter, const void *base)
+{
+        const void *field = (const char *) base + parameter->offset;
+        const ParameterType *type = parameter->type;
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+
+        if (type == &parameter_duration)
+                return *(const uint64_t *) field > 0 ? json_seconds_from_ns(*(const uint64_t *) field)
+                                                     : json_null();
+        if (type == &parameter_size || type == &parameter_count)
+                return json_u64(*(const uint64_t *) field);
+        if (type == &parameter_unsigned)
+                return json_u64(*(const unsigned *) field);
+        if (type == &parameter_number)
+                return json_number_or_null(*(const double *) field);
+        if (type == &parameter_bool)
+                return json_boolean(*(const bool *) field);
+
+        FILE *out = open_memstream(&text, &size);
+        if (!out)
+                return NULL;
+        parameter_print(parameter, base, out);
+        return fclose(out) == 0 ? json_text(text) : NULL;
+}
+
+bool put_parameter(json_t *object, const Parameter *parameter, const void *base)
+{
+        char key[64];
+
+        (void) snprintf(key, sizeof key, "%s%s", parameter->name,
+                        parameter->type == &parameter_duration ? "_s" : "");
+        return put(object, key, parameter_value(parameter, base));
+}
+
 json_t *json_number_or_null(double value)
 {
         return isfinite(value) ? json_real(value) : json_null();

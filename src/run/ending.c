@@ -104,7 +104,7 @@ void run_set_end_from_outcome(Run *run)
                                 run, REASON_DIRECT_IO_UNSUPPORTED,
                                 "%s: the file system refuses direct writes of %.0f KiB. Use a larger "
                                 "block_size, or test a file system with direct I/O.",
-                                path, (double) run->record->block_size / 1024);
+                                path, (double) run->record->profile.block_size / 1024);
                         break;
                 }
                 run_set_not_started(run, REASON_DIRECT_IO_UNSUPPORTED,
@@ -278,7 +278,7 @@ void run_judge(Run *run)
                 .interval_ns = window.interval_ns,
                 .bytes_total = record->bytes_total,
                 .bytes_written = run->progress.bytes_written,
-                .block_size = record->block_size,
+                .block_size = record->profile.block_size,
                 .metadata_bytes_per_block = metadata_bytes_per_block(device),
                 .streams = run->streams,
                 .rows_summed = device && device->n_rows > 1,

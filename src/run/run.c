@@ -62,19 +62,12 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
         if (!record->path)
                 return -ENOMEM;
         (void) snprintf(record->target, sizeof record->target, "%s", request->target);
-        (void) snprintf(record->profile, sizeof record->profile, "%s", request->profile->name);
-        record->certifying = request->profile->certifying;
+        record->profile = *request->profile;
         record->trigger = request->trigger;
         record->state = RUN_QUEUED;
         record->queued_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         run_id_make(record->id, record->queued_real_ns);
-        record->block_size = request->profile->block_size;
-        record->count = request->profile->count;
-        record->streams = request->profile->streams;
-        record->duration_ns = request->profile->duration_ns;
-        record->ramp = request->profile->ramp;
         run->streams = ramp_first_streams(request->profile);
-        record->pattern = request->profile->pattern;
         record->max_duration_ns = request->guard->max_duration_ns;
         record->bytes_total = request->profile->duration_ns > 0 || request->profile->ramp
                                       ? 0

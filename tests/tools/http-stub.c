@@ -123,7 +123,7 @@ static RunRecord *add_run(const char *target, const char *profile, RunState stat
                 return NULL;
         (void) snprintf(run->id, sizeof run->id, "20261130T131405-%06zu", stub.n_runs);
         (void) snprintf(run->target, sizeof run->target, "%s", target);
-        (void) snprintf(run->profile, sizeof run->profile, "%s", profile ? profile : "procedure");
+        (void) snprintf(run->profile.name, sizeof run->profile.name, "%s", profile ? profile : "procedure");
         run->state = state;
         run->limits = limits_default();
         if (run_state_ended(state))

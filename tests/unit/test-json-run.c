@@ -122,9 +122,9 @@ static RunRecord *random_run(void)
         judgement = &run->judgement;
         random_word(run->id, sizeof run->id);
         random_word(run->target, sizeof run->target);
-        random_word(run->profile, sizeof run->profile);
+        random_word(run->profile.name, sizeof run->profile.name);
         run->path = random_copy();
-        run->certifying = random() % 2;
+        run->profile.certifying = random() % 2;
         run->trigger = (RunTrigger) (random() % _TRIGGER_MAX);
         run->state = (RunState) (random() % _RUN_STATE_MAX);
         run->queued_real_ns = (int64_t) (random_u64() / NS_PER_MS * NS_PER_MS);
@@ -132,10 +132,10 @@ static RunRecord *random_run(void)
         run->finished_real_ns = (int64_t) (random_u64() / NS_PER_MS * NS_PER_MS);
         run->elapsed_ns = random_u64() % 1000000000000000;
         run->stalled_ns = random() % 2 ? random_u64() % 1000000000000000 : 0;
-        run->block_size = random_u64();
-        run->count = random_u64();
-        run->streams = (unsigned) random() % (PROBE_MAX_STREAMS + 1);
-        run->pattern = (ProbePattern) (random() % _PATTERN_MAX);
+        run->profile.block_size = random_u64();
+        run->profile.count = random_u64();
+        run->profile.streams = (unsigned) random() % (PROBE_MAX_STREAMS + 1);
+        run->profile.pattern = (ProbePattern) (random() % _PATTERN_MAX);
         run->max_duration_ns = random_u64() % 1000000000000000;
         run->bytes_total = random_u64();
         run->bytes_written = random_u64();
@@ -166,9 +166,9 @@ static RunRecord *random_run(void)
         if (run->has_latency)
                 run->latency = (LatencySummary){ random_number(), random_number(), random_number(),
                                                  random_number(), random_number(), random_number() };
-        run->duration_ns = random() % 2 ? random_u64() % 1000000000000000 : 0;
-        run->ramp = random() % 2;
-        run->n_steps = run->ramp ? (size_t) random() % (RAMP_MAX_STEPS + 1) : 0;
+        run->profile.duration_ns = random() % 2 ? random_u64() % 1000000000000000 : 0;
+        run->profile.ramp = random() % 2;
+        run->n_steps = run->profile.ramp ? (size_t) random() % (RAMP_MAX_STEPS + 1) : 0;
         for (size_t i = 0; i < run->n_steps; i++)
                 run->steps[i] = (RampStep){ .streams = (unsigned) random() % (PROBE_MAX_STREAMS + 1),
                                             .meets_latency = random() % 2,
@@ -215,8 +215,8 @@ static void test_round_trip(void **state)
                             json_object_size(back->run) == json_object_size(tree));
                 assert_string_equal(back->id, run->id);
                 assert_string_equal(back->target, name_is_valid(run->target) ? run->target : "");
-                assert_string_equal(back->profile, name_is_valid(run->profile) ? run->profile : "");
-                assert_int_equal(back->certifying, run->certifying);
+                assert_string_equal(back->profile, name_is_valid(run->profile.name) ? run->profile.name : "");
+                assert_int_equal(back->certifying, run->profile.certifying);
                 assert_int_equal(back->state, run->state);
                 assert_int_equal(back->verdict, run->judgement.verdict);
                 assert_int_equal(past_run_ended(back), run_state_ended(run->state));
@@ -277,7 +277,7 @@ static int read_with(const char *key, const char *value, PastRun **ret, char *er
         assert_int_equal(run_record_new(&run), 0);
         (void) strcpy(run->id, id);
         (void) strcpy(run->target, "cache");
-        (void) strcpy(run->profile, "procedure");
+        (void) strcpy(run->profile.name, "procedure");
         run->state = RUN_FINISHED;
         run->judgement.verdict = VERDICT_PASS;
         json_auto_t *document = json_run(run, true);
@@ -468,8 +468,8 @@ static void test_evidence(void **state)
         (void) state;
         assert_int_equal(run_record_new(&run), 0);
         run->path = strdup("/db2/it's");
-        run->block_size = 1 << 20;
-        run->count = 10000;
+        run->profile.block_size = 1 << 20;
+        run->profile.count = 10000;
         run->n_samples = 3;
         run->samples = calloc(3, sizeof *run->samples);
         for (size_t i = 0; i < 3; i++)
