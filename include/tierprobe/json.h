@@ -27,6 +27,14 @@ json_t *json_limits(const Limits *limits);
 /* SAMPLE: RECORD with the interval that ends at it; DELTA is read only when GAP is GAP_NONE. */
 json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap);
 
+/* The same as text, and as a row of CSV (RFC 4180) with the columns of csv_sample_header(), whose metrics
+ * have the names of iostat's table; what is null is empty there. Each returns the length, 0 when SIZE is too
+ * small; SAMPLE_TEXT_SIZE suffices. No NUL at the end. */
+#define SAMPLE_TEXT_SIZE 1536
+size_t json_sample_text(char *buf, size_t size, const RingRecord *record, const Delta *delta, Gap gap);
+size_t csv_sample_row(char *buf, size_t size, const RingRecord *record, const Delta *delta, Gap gap);
+size_t csv_sample_header(char *buf, size_t size);
+
 /* RUN, to stand inside a document; with EVIDENCE a document of its own: with "schema", samples of the window,
  * slowest writes, kernel, equivalent command. */
 json_t *json_run(const RunRecord *run, bool evidence);

@@ -45,6 +45,16 @@ void text_add_json(Text *text, json_t *document)
         json_decref(document);
 }
 
+void text_add_text(Text *text, Text *from)
+{
+        if (from->failed)
+                text->failed = true;
+        else if (from->size > 0)
+                text_add(text, from->data, from->size);
+        free(from->data);
+        *from = (Text){ 0 };
+}
+
 char *text_take(Text *text, size_t *ret_size)
 {
         char *data = text->data;

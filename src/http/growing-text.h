@@ -18,5 +18,8 @@ void text_add_string(Text *text, const char *string);
 /* Adds DOCUMENT as compact JSON; its reference is taken; NULL: it ran out of memory. */
 void text_add_json(Text *text, json_t *document);
 
+/* Moves what FROM has to the end of TEXT. */
+void text_add_text(Text *text, Text *from);
+
 /* Hands the text over; NULL when it failed. The text is empty afterwards. */
 char *text_take(Text *text, size_t *ret_size);

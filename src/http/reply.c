@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TYPE_JSON "application/json"
 #define TYPE_PROBLEM "application/problem+json"
 
 const unsigned http_statuses[N_STATUSES] = { 200, 202, 204, 304, 400, 401, 403, 404, 405, 409,

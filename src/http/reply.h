@@ -6,6 +6,7 @@
 
 #include "server.h"
 
+#define TYPE_JSON "application/json"
 #define CACHE_REVALIDATE "no-cache" /* keep it, but ask each time */
 #define CACHE_NEVER "no-store"
 

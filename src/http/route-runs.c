@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /runs and /runs/ID: what ran and runs. */
 
-#include "growing-text.h"
+#include "named.h"
 #include "reply.h"
 #include "rights.h"
 #include "route-page.h"
 #include "routes.h"
+#include "stream.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
@@ -18,40 +19,27 @@
 #define RUNS_DEFAULT 100
 #define RUNS_MAX 1000
 
-static bool target_exists(const Service *service, const char *name)
-{
-        TargetView view;
-
-        for (size_t i = 0; service->get_target(service->userdata, i, &view); i++)
-                if (strcmp(view.name, name) == 0)
-                        return true;
-        return false;
-}
-
 /* ---- the list ---- */
 
-#define BLOCK_SIZE 16384
-#define DOCUMENTS_PER_TURN 20 /* read before the event loop may turn */
+#define DOCUMENTS_PER_PIECE 5
 
-/* The runs under way stand in the head, which is made when the request comes. Then the kept documents follow,
- * each read when its turn is there, from the newest to the oldest. */
+/* The runs under way stand at the begin, which is made when the request comes. Then the kept documents
+ * follow, each read when its turn is there, from the newest to the oldest. */
 typedef struct RunList {
         const Service *service;
         char target[NAME_SIZE]; /* empty: all */
         uint64_t limit, printed;
-        char current[CONFIG_MAX_TARGETS][RUN_ID_SIZE]; /* that stand in the head: they may end meanwhile */
+        char current[CONFIG_MAX_TARGETS][RUN_ID_SIZE]; /* that stand at the begin: they may end meanwhile */
         size_t n_current;
         char before[RUN_ID_SIZE]; /* the last one looked at; empty: none yet */
-        bool ended;
-        Text piece; /* being sent */
-        size_t sent;
+        Text begin;
 } RunList;
 
 static void run_list_free(void *userdata)
 {
         RunList *list = userdata;
 
-        free(list->piece.data);
+        free(list->begin.data);
         free(list);
 }
 
@@ -59,7 +47,7 @@ static void print_current(RunList *list)
 {
         const RunRecord *run = NULL;
 
-        text_add_string(&list->piece, "{\"schema\":1,\"runs\":[");
+        text_add_string(&list->begin, "{\"schema\":1,\"runs\":[");
         for (size_t i = 0; (run = list->service->current_run(list->service->userdata, i)); i++) {
                 if (i < ELEMENTSOF(list->current)) {
                         memcpy(list->current[i], run->id, RUN_ID_SIZE);
@@ -68,8 +56,8 @@ static void print_current(RunList *list)
                 if ((*list->target && strcmp(run->target, list->target) != 0) || list->printed == list->limit)
                         continue;
                 if (list->printed++ > 0)
-                        text_add_string(&list->piece, ",");
-                text_add_json(&list->piece, json_run(run, false));
+                        text_add_string(&list->begin, ",");
+                text_add_json(&list->begin, json_run(run, false));
         }
 }
 
@@ -81,19 +69,26 @@ static bool was_current(const RunList *list, const char *id)
         return false;
 }
 
-/* Prints the next kept run that is asked for. False: there is none any more. */
-static bool print_next(RunList *list)
+/* The next kept run that is asked for. */
+static StreamStep next_run(void *userdata, Text *out)
 {
+        RunList *list = userdata;
         const Service *service = list->service;
 
-        for (int n = 0; n < DOCUMENTS_PER_TURN; n++) {
+        if (list->begin.size > 0 || list->begin.failed) {
+                text_add_text(out, &list->begin);
+                return STREAM_MORE;
+        }
+        for (int n = 0; n < DOCUMENTS_PER_PIECE; n++) {
                 _cleanup_(past_run_freep) PastRun *run = NULL;
                 const char *id = NULL;
 
                 if (list->printed < list->limit)
                         id = service->older_run(service->userdata, *list->before ? list->before : NULL);
-                if (!id)
-                        return false;
+                if (!id) {
+                        text_add_string(out, "]}\n");
+                        return STREAM_END;
+                }
                 (void) snprintf(list->before, sizeof list->before, "%s", id);
                 /* One that cannot be read now is not in the list, and was told of in the journal. */
                 if (was_current(list, list->before) ||
@@ -101,36 +96,11 @@ static bool print_next(RunList *list)
                     (*list->target && strcmp(run->target, list->target) != 0))
                         continue;
                 if (list->printed++ > 0)
-                        text_add_string(&list->piece, ",");
-                text_add(&list->piece, run->text, run->size);
-                return true;
+                        text_add_string(out, ",");
+                text_add(out, run->text, run->size);
+                return STREAM_MORE;
         }
-        text_add_string(&list->piece, "\n"); /* keeps the reply alive while nothing is found */
-        return true;
-}
-
-static ssize_t run_list_read(void *userdata, uint64_t position, char *buf, size_t max)
-{
-        RunList *list = userdata;
-
-        (void) position;
-        if (list->sent == list->piece.size) {
-                if (list->ended)
-                        return MHD_CONTENT_READER_END_OF_STREAM;
-                list->sent = list->piece.size = 0;
-                if (!print_next(list)) {
-                        text_add_string(&list->piece, "]}\n");
-                        list->ended = true;
-                }
-        }
-        if (list->piece.failed)
-                return MHD_CONTENT_READER_END_WITH_ERROR;
-        size_t size = list->piece.size - list->sent;
-        if (size > max)
-                size = max;
-        memcpy(buf, list->piece.data + list->sent, size);
-        list->sent += size;
-        return (ssize_t) size;
+        return STREAM_MORE;
 }
 
 enum MHD_Result handle_runs(Request *request)
@@ -138,14 +108,13 @@ enum MHD_Result handle_runs(Request *request)
         const Service *service = request->server->service;
         const char *target = request->query.values[0];
         uint64_t limit = 0;
+        TargetView view;
         Problem problem;
 
         if (query_number("limit", request->query.values[1], 1, RUNS_MAX, RUNS_DEFAULT, &limit, &problem) < 0)
                 return reply_problem(request, &problem);
-        if (target && !target_exists(service, target)) {
-                (void) problem_set(&problem, 404, "unknown_target", "no target has this name");
+        if (target && target_by_name(service, target, &view, &problem) < 0)
                 return reply_problem(request, &problem);
-        }
         RunList *list = calloc(1, sizeof *list);
         if (!list)
                 return MHD_NO;
@@ -153,12 +122,8 @@ enum MHD_Result handle_runs(Request *request)
         list->limit = limit;
         (void) snprintf(list->target, sizeof list->target, "%s", target ? target : "");
         print_current(list);
-        struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_SIZE,
-                                                                          run_list_read, list, run_list_free);
-        if (!response)
-                run_list_free(list);
-        connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
-        return reply_send(request, 200, response, "application/json", CACHE_NEVER, NULL);
+        return reply_stream(request, TYPE_JSON, NULL,
+                            &(StreamSource){ .userdata = list, .next = next_run, .free = run_list_free });
 }
 
 /* ---- one run ---- */

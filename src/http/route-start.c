@@ -3,6 +3,7 @@
  * a path or a size. */
 
 #include "growing-text.h"
+#include "named.h"
 #include "reply.h"
 #include "rights.h"
 #include "routes.h"
@@ -57,9 +58,9 @@ static int start_one(const Service *service, Start *start, const char *target, P
         if (r < 0)
                 return problem_set(problem, 500, "internal_error", "the run could not be started");
         if (answer->result == START_NO_TARGET)
-                return problem_set(problem, 404, json_start_code(answer), "no target has this name");
+                return target_unknown(service, problem);
         if (answer->result == START_NO_PROFILE)
-                return problem_set(problem, 404, json_start_code(answer), "no profile has this name");
+                return profile_unknown(service, problem);
         answer->target = target;
         start->n_answers++;
         return 0;

@@ -52,6 +52,9 @@ static int listener_turn(Listener *listener)
 {
         MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
 
+        listener->turn = (Turn){ .number = listener->turn.number + 1,
+                                 .begin_ns = clock_ns(CLOCK_MONOTONIC),
+                                 .n_passed_over_before = listener->turn.n_passed_over };
         /* The end of a connection lets the library listen again after it had run out of descriptors or
          * connections, but it begins to only with the next turn, which nothing else would bring about. */
         do {

@@ -31,10 +31,17 @@ typedef enum Method {
 extern const unsigned http_statuses[N_STATUSES];
 extern const char *const http_methods[_METHOD_MAX];
 
+/* A turn of a listener: what its library does before the event loop goes on. */
+typedef struct Turn {
+        uint64_t number, begin_ns;
+        size_t n_passed_over, n_passed_over_before; /* streams that got nothing, in this turn and the last */
+} Turn;
+
 typedef struct Listener {
         HttpServer *server;
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer, *again;
+        Turn turn;
         bool loopback, is_unix, tls;
         struct Connection *connections; /* newest first */
         size_t n_staying;               /* of those, that were not told to go */

@@ -62,7 +62,7 @@ static json_t *slowest_writes(const RunRecord *run)
                 const ProbeSlowWrite *write = &run->slowest[i];
 
                 if (json_array_append_new(
-                            array, OBJECT({ "latency_ms", json_real((double) write->latency_ns / 1e6) },
+                            array, OBJECT({ "latency_ms", json_figure((double) write->latency_ns / 1e6) },
                                           { "offset_bytes", json_u64(write->offset_bytes) },
                                           { "stream", json_u64(write->stream) },
                                           { "at_s", json_seconds_from_ns(write->start_ns) })) < 0)
@@ -110,7 +110,7 @@ static json_t *window_sample(const RunRecord *run, size_t end)
                 const MetricColumn *column = &metric_columns[i];
 
                 if (!put(object, column->key,
-                         json_number_or_null(gap == GAP_NONE ? metric_value(&metrics, column) : NAN)))
+                         json_figure(gap == GAP_NONE ? metric_value(&metrics, column) : NAN)))
                         return NULL;
         }
         if (!put(object, "gap", gap == GAP_NONE ? json_null() : json_text(gap_to_string(gap))))
@@ -142,7 +142,7 @@ json_t *json_evidence(const RunRecord *run)
                 { "mount_options", json_text(device ? device->mount_options : NULL) },
                 { "super_options", json_text(device ? device->super_options : NULL) },
                 { "limits", json_limits(&run->limits) }, { "command", equivalent_command(run) },
-                { "background_write_mb_per_s", json_number_or_null(run->background_write_mb_per_s) },
+                { "background_write_mb_per_s", json_figure(run->background_write_mb_per_s) },
                 { "window", run->n_samples < 2
                                     ? json_null()
                                     : OBJECT({ "start", window_edge(&run->samples[0].row) },

@@ -28,6 +28,8 @@ bool put_parameter(json_t *object, const Parameter *parameter, const void *base)
 /* JSON integers are signed 64 bit: a larger count is shown as the largest. */
 json_t *json_u64(uint64_t value);
 
+/* A measured figure: six significant digits; NAN is null. */
+json_t *json_figure(double value);
 json_t *json_seconds_from_ns(uint64_t ns);
 json_t *json_text_or_null(const char *text); /* NULL and "" become null */
 json_t *json_major_minor(uint32_t major, uint32_t minor);

@@ -4,6 +4,7 @@
 #include "json-internal.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/figure.h"
 #include "tierprobe/json.h"
 
 #include <math.h>
@@ -16,33 +17,8 @@ json_t *json_metrics(const Metrics *metrics)
                 return NULL;
         for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
                 if (!put(object, metric_columns[i].key,
-                         json_number_or_null(metric_value(metrics, &metric_columns[i]))))
+                         json_figure(metric_value(metrics, &metric_columns[i]))))
                         return NULL;
-        return TAKE_PTR(object);
-}
-
-json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap)
-{
-        Metrics metrics;
-
-        if (gap == GAP_NONE)
-                metrics_from_delta(delta, &metrics);
-        json_auto_t *object = OBJECT(
-                { "seq", json_u64(record->seq) }, { "time", json_time_or_null(record->snapshot.real_ns) },
-                { "interval_s", gap == GAP_NONE ? json_seconds_from_ns(delta->interval_ns) : json_null() },
-                { "run_id", json_text_or_null(record->run_id) },
-                { "device", json_text_or_null(record->device) });
-        if (!object)
-                return NULL;
-        for (size_t i = 0; i < N_METRIC_COLUMNS; i++) {
-                const MetricColumn *column = &metric_columns[i];
-
-                if (!put(object, column->key,
-                         json_number_or_null(gap == GAP_NONE ? metric_value(&metrics, column) : NAN)))
-                        return NULL;
-        }
-        if (!put(object, "gap", gap == GAP_NONE ? json_null() : json_text(gap_to_string(gap))))
-                return NULL;
         return TAKE_PTR(object);
 }
 
@@ -75,7 +51,10 @@ json_t *criteria_with_limits(const Judgement *judgement, const Limits *limits)
 
                 if (json_array_append_new(
                             array, OBJECT({ "name", json_text(rule->name) },
-                                          { "value", json_number_or_null(known ? criterion->value : NAN) },
+                                          { "value",
+                                            json_number_or_null(known ? figure_round_beside(criterion->value,
+                                                                                            limits->value[i])
+                                                                      : NAN) },
                                           { "unit", json_text(rule->unit) },
                                           { "limit", json_number_or_null(limits->value[i]) },
                                           { "column", json_text(rule->column) },

@@ -23,20 +23,20 @@ static json_t *measured(const Judgement *judgement)
         for (size_t i = 0; i < ELEMENTSOF(first); i++)
                 if (!put(object, first[i], json_incref(json_object_get(all, first[i]))))
                         return NULL;
-        if (!put(object, "app_write_mb_per_s", json_number_or_null(judgement->app_write_mb_per_s)) ||
+        if (!put(object, "app_write_mb_per_s", json_figure(judgement->app_write_mb_per_s)) ||
             json_object_update_missing(object, all) < 0 ||
-            !put(object, "first_third_mb_per_s", json_number_or_null(judgement->first_third_mb_per_s)) ||
-            !put(object, "last_third_mb_per_s", json_number_or_null(judgement->last_third_mb_per_s)) ||
-            !put(object, "worst_sample_mb_per_s", json_number_or_null(judgement->worst_sample_mb_per_s)))
+            !put(object, "first_third_mb_per_s", json_figure(judgement->first_third_mb_per_s)) ||
+            !put(object, "last_third_mb_per_s", json_figure(judgement->last_third_mb_per_s)) ||
+            !put(object, "worst_sample_mb_per_s", json_figure(judgement->worst_sample_mb_per_s)))
                 return NULL;
         return TAKE_PTR(object);
 }
 
 static json_t *latency(const LatencySummary *l)
 {
-        return OBJECT({ "mean", json_number_or_null(l->mean) }, { "p50", json_number_or_null(l->p50) },
-                      { "p90", json_number_or_null(l->p90) }, { "p99", json_number_or_null(l->p99) },
-                      { "p99_9", json_number_or_null(l->p99_9) }, { "max", json_number_or_null(l->max) });
+        return OBJECT({ "mean", json_figure(l->mean) }, { "p50", json_figure(l->p50) },
+                      { "p90", json_figure(l->p90) }, { "p99", json_figure(l->p99) },
+                      { "p99_9", json_figure(l->p99_9) }, { "max", json_figure(l->max) });
 }
 
 static json_t *test(const RunRecord *run)
@@ -67,15 +67,14 @@ static json_t *steps(const RunRecord *run)
         for (size_t i = 0; i < run->n_steps; i++) {
                 const RampStep *step = &run->steps[i];
                 const Metrics *m = &step->measured;
-                json_t *object = OBJECT(
-                        { "streams", json_u64(step->streams) },
-                        { "meets_latency", json_boolean(step->meets_latency) },
-                        { "wkB/s", json_number_or_null(m->wkb_s) },
-                        { "w_await", json_number_or_null(m->w_await) },
-                        { "w/s", json_number_or_null(m->w_s) }, { "aqu-sz", json_number_or_null(m->aqu_sz) },
-                        { "util", json_number_or_null(m->util) },
-                        { "app_write_mb_per_s", json_number_or_null(step->app_write_mb_per_s) },
-                        { "latency_ms", latency(&step->latency) });
+                json_t *object =
+                        OBJECT({ "streams", json_u64(step->streams) },
+                               { "meets_latency", json_boolean(step->meets_latency) },
+                               { "wkB/s", json_figure(m->wkb_s) }, { "w_await", json_figure(m->w_await) },
+                               { "w/s", json_figure(m->w_s) }, { "aqu-sz", json_figure(m->aqu_sz) },
+                               { "util", json_figure(m->util) },
+                               { "app_write_mb_per_s", json_figure(step->app_write_mb_per_s) },
+                               { "latency_ms", latency(&step->latency) });
 
                 if (json_array_append_new(array, object) < 0)
                         return NULL;
@@ -90,9 +89,9 @@ static json_t *headroom(const RunRecord *run)
 
         if (!best)
                 return json_null();
-        return OBJECT({ "write_mb_per_s", json_number_or_null(best->measured.wkb_s / 1000) },
+        return OBJECT({ "write_mb_per_s", json_figure(best->measured.wkb_s / 1000) },
                       { "streams", json_u64(best->streams) },
-                      { "w_await_ms", json_number_or_null(best->measured.w_await) });
+                      { "w_await_ms", json_figure(best->measured.w_await) });
 }
 
 static double progress(const RunRecord *run)
@@ -139,16 +138,15 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "finished_at", json_time_or_null(run->finished_real_ns) },
                 { "elapsed_s", json_seconds_from_ns(run->elapsed_ns) }, { "test", test(run) },
                 { "bytes_total", json_u64(run->bytes_total) },
-                { "bytes_written", json_u64(run->bytes_written) },
-                { "progress", json_number_or_null(progress(run)) },
+                { "bytes_written", json_u64(run->bytes_written) }, { "progress", json_figure(progress(run)) },
                 { "criteria", criteria_with_limits(judgement, &run->limits) },
                 { "measured", measured(judgement) }, { "samples", samples(judgement) },
                 { "latency_ms", run->has_latency ? latency(&run->latency) : json_null() },
-                { "foreign_write_ratio", json_number_or_null(judgement->foreign_write_ratio) },
+                { "foreign_write_ratio", json_figure(judgement->foreign_write_ratio) },
                 { "device", json_device(run->device) },
                 /* Beyond the contract's fields, which stand first. */
                 { "path", json_text(run->path) }, { "queued_at", json_time_or_null(run->queued_real_ns) },
-                { "window_s", json_number_or_null(judgement->elapsed_s) },
+                { "window_s", json_figure(judgement->elapsed_s) },
                 { "stalled_s", run->stalled_ns ? json_seconds_from_ns(run->stalled_ns) : json_null() },
                 { "limits", json_limits(&run->limits) }, { "ramp", steps(run) },
                 { "headroom", headroom(run) });

@@ -5,6 +5,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/figure.h"
 #include "tierprobe/json.h"
 #include "tierprobe/text.h"
 
@@ -78,9 +79,14 @@ json_t *json_number_or_null(double value)
         return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *json_figure(double value)
+{
+        return json_number_or_null(figure_round(value));
+}
+
 json_t *json_seconds_from_ns(uint64_t ns)
 {
-        return json_real((double) ns / 1e9);
+        return json_figure((double) ns / 1e9);
 }
 
 json_t *json_time_or_null(int64_t real_ns)

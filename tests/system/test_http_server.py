@@ -7,10 +7,12 @@ file), never for a time.
 
 import contextlib
 import json
+import multiprocessing
 import os
 import pathlib
 import random
 import re
+import selectors
 import socket
 import stat
 import threading
@@ -18,6 +20,7 @@ import time
 
 import pytest
 
+from harness import lab
 from stub import GOOD, LIBRARY, SANITIZED, Answer, curl, read_all, read_one, served_again
 
 SAMPLE_KEYS = ["seq", "time", "interval_s", "run_id", "device", "r/s", "w/s"]
@@ -887,6 +890,51 @@ def from_address(stub, address):
 def ask(s):
     s.sendall(GOOD.encode())
     return read_one(s).status
+
+
+def greedy_client(port, taken, n=16):
+    """Asks for long histories on N connections, again and again, and counts the bytes."""
+    sockets = selectors.DefaultSelector()
+
+    def begin():
+        s = socket.create_connection(("127.0.0.1", port))
+        s.sendall(b"GET /history?target=cache&limit=10000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        sockets.register(s, selectors.EVENT_READ)
+
+    for _ in range(n):
+        begin()
+    while True:
+        for key, _ in sockets.select():
+            data = key.fileobj.recv(1 << 20)
+            taken.value += len(data)
+            if not data:
+                sockets.unregister(key.fileobj)
+                key.fileobj.close()
+                begin()
+
+
+@pytest.mark.slow
+def test_listeners_take_turns(make, tmp_path):
+    """A client with sixteen long answers on TCP, without a pause, keeps nobody on the Unix socket waiting: an answer
+    there comes long before the sixteen histories are through."""
+    stub = make(listen=f"127.0.0.1:0 unix:{tmp_path}/s", records=12000, capacity=20000)
+    taken = multiprocessing.Value("Q", 0, lock=False)
+    greedy = multiprocessing.get_context("fork").Process(target=greedy_client, args=(stub.port, taken), daemon=True)
+    greedy.start()
+    try:
+        lab.wait_for("histories", lambda: taken.value > 50_000_000, 120)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(120)
+            s.connect(f"{tmp_path}/s")
+            before = taken.value
+            for _ in range(100):
+                assert ask(s) == 200
+            between = taken.value - before
+        lab.wait_for("more histories", lambda: taken.value > before + between + 50_000_000, 120)
+    finally:
+        greedy.kill()
+        greedy.join()
+    assert between < 100 * 4 * 3_500_000, between  # four whole histories for each of a hundred answers
 
 
 def test_idle_ones_make_room(make):
