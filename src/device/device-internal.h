@@ -16,6 +16,12 @@ typedef struct Resolver {
         char *notes; /* for Device.detail: sentences joined with "; " */
 } Resolver;
 
+/* ---- resolver.c ---- */
+
+/* Reads ROOTS->procfs/self/mountinfo: 0, -ENOMEM or the error of reading it (-EFBIG above 16 MiB). */
+int resolver_open(Resolver *resolver, const DeviceRoots *roots);
+void resolver_done(Resolver *resolver);
+
 /* Adds a sentence to the notes. 0 or -ENOMEM. */
 int resolver_note(Resolver *resolver, const char *format, ...) _printf_(2, 3);
 
