@@ -173,6 +173,15 @@ void sampler_freep(Sampler **sampler);
 /* Takes one snapshot. Never fails: what is wrong is in ret->gap. Does not block on the device. */
 void sampler_read(Sampler *sampler, Snapshot *ret);
 
+/* ---- ticks: when it is read ---- */
+
+/* The tick after the one at TICK_NS, as of NOW_NS: on the same grid of INTERVAL_NS (> 0), so that what one
+ * reading is late the next does not inherit, and after NOW_NS. After a stop of this process the ticks that
+ * have passed are left out, for made up for they would be as many intervals in which nothing can have
+ * happened; so is one that would leave less than half of its interval for a figure. RET_MISSED (may be NULL)
+ * gets how many were. Pure. */
+uint64_t tick_after(uint64_t tick_ns, uint64_t interval_ns, uint64_t now_ns, uint64_t *ret_missed);
+
 /* ---- tables: the rows of many devices at one moment, or of a record ---- */
 
 typedef struct NamedSnapshot {

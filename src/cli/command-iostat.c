@@ -296,17 +296,14 @@ typedef struct Watch {
 static int read_live(void *source, SnapshotTable *table)
 {
         Watch *watch = source;
-        uint64_t interval_ns = watch->arguments->interval_ns, now_ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
         if (watch->n_read++ == 0) {
                 watch->due_ns = now_ns;
         } else {
                 if (watch->arguments->count > 0 && watch->n_read > watch->arguments->count + 1)
                         return 0;
-                /* On a fixed grid, so that reports do not drift; what was missed is not made up for. */
-                watch->due_ns += interval_ns;
-                if (watch->due_ns <= now_ns)
-                        watch->due_ns += (now_ns - watch->due_ns) / interval_ns * interval_ns + interval_ns;
+                watch->due_ns = tick_after(watch->due_ns, watch->arguments->interval_ns, now_ns, NULL);
                 if (!wait_until(watch->due_ns))
                         return 0;
         }

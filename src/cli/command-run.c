@@ -219,13 +219,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
                 foreground->last_ns = now_ns;
                 progress_bar(&foreground->progress, record, rate);
         }
-        /* After a stop of this process the missed ticks are left out: made up for, they would be as many
-         * samples in which nothing can have been written. */
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-        bool late = foreground->next_tick_ns + foreground->interval_ns <= now_ns;
-        do
-                foreground->next_tick_ns += foreground->interval_ns;
-        while (foreground->next_tick_ns <= now_ns + (late ? foreground->interval_ns / 2 : 0));
+        foreground->next_tick_ns = tick_after(foreground->next_tick_ns, foreground->interval_ns,
+                                              clock_ns(CLOCK_MONOTONIC), NULL);
         int r = sd_event_source_set_time(source, foreground->next_tick_ns / NS_PER_US);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

@@ -4,6 +4,7 @@
 #include "ticker.h"
 
 #include "tierprobe/clock.h"
+#include "tierprobe/iostat.h"
 
 #include <stdbool.h>
 
@@ -12,23 +13,14 @@
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Ticker *ticker = userdata;
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), missed;
 
         (void) usec;
         histogram_add(&ticker->lateness, now_ns > ticker->next_ns ? now_ns - ticker->next_ns : 0);
         ticker->events.tick(ticker->events.userdata);
 
-        /* Absolute times: what one tick is late, the next does not inherit. */
-        ticker->next_ns += ticker->interval_ns;
-        if (ticker->next_ns <= now_ns) {
-                uint64_t missed = (now_ns - ticker->next_ns) / ticker->interval_ns + 1;
-
-                /* What is left of the interval must be long enough for a figure. */
-                if (ticker->next_ns + missed * ticker->interval_ns - now_ns < ticker->interval_ns / 2)
-                        missed++;
-                ticker->missed += missed;
-                ticker->next_ns += missed * ticker->interval_ns;
-        }
+        ticker->next_ns = tick_after(ticker->next_ns, ticker->interval_ns, now_ns, &missed);
+        ticker->missed += missed;
         int r = sd_event_source_set_time(source, ticker->next_ns / NS_PER_US);
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }

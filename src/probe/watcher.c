@@ -36,18 +36,6 @@ static bool wait_until(int socket, uint64_t at_ns)
         }
 }
 
-/* The next time of a grid that was due at *NEXT_NS and is served at NOW_NS. Times that were missed are left
- * out, and so is one that would leave less than half of its interval for a figure. */
-static uint64_t next_after(uint64_t next_ns, uint64_t period_ns, uint64_t now_ns)
-{
-        uint64_t late_ns = now_ns > next_ns ? now_ns - next_ns : 0;
-
-        next_ns += (late_ns / period_ns + 1) * period_ns;
-        if (late_ns >= period_ns && next_ns - now_ns < period_ns / 2)
-                next_ns += period_ns;
-        return next_ns;
-}
-
 static void read_row(const WatchJob *job, Sampler *sampler, Reading *ret)
 {
         ret->written_bytes = shared_written_bytes(job->shared, job->plan->streams);
@@ -74,11 +62,11 @@ static void watch_row(const WatchJob *job, int socket, Sampler *sampler)
                 watch_begin_change(watch);
                 if (now_ns >= fine_ns) {
                         series_add_spaced(&watch->fine, &reading);
-                        fine_ns = next_after(fine_ns, PROBE_FINE_NS * watch->fine.stride, now_ns);
+                        fine_ns = tick_after(fine_ns, PROBE_FINE_NS * watch->fine.stride, now_ns, NULL);
                 }
                 if (now_ns >= tick_ns) {
                         series_add(&watch->ticks, &reading);
-                        tick_ns = next_after(tick_ns, interval_ns, now_ns);
+                        tick_ns = tick_after(tick_ns, interval_ns, now_ns, NULL);
                 }
                 /* As soon as regular intervals suffice, fine ones are not judged. */
                 if (watch->ticks.n > MIN_SAMPLES_TO_PASS)
