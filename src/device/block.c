@@ -21,6 +21,7 @@
 
 #define PATH_SIZE 512
 #define NAMES_MAX 100000
+#define LINKS_MAX 8 /* absolute ones below /dev, one after another */
 
 void blocks_open(Blocks *blocks, const DeviceRoots *roots)
 {
@@ -345,8 +346,9 @@ static int find_volume(Blocks *blocks, const char *text, BlockId *ret)
 }
 
 /* What NAME below /dev is, on the very file system of /dev, which is memory: what is mounted below it
- * (/dev/shm/image may lie on a file system that hangs) is not entered. */
-static int stat_in_dev(const char *name, struct stat *ret)
+ * (/dev/shm/image may lie on a file system that hangs) is not entered. Follows at most DEPTH absolute links.
+ */
+static int stat_in_dev(const char *name, unsigned depth, struct stat *ret)
 {
         struct open_how how = { .flags = O_PATH | O_CLOEXEC,
                                 .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS };
@@ -355,7 +357,20 @@ static int stat_in_dev(const char *name, struct stat *ret)
         if (dev_fd < 0)
                 return -errno;
         _cleanup_close_ int fd = (int) syscall(SYS_openat2, dev_fd, name, &how, sizeof how);
-        return fd < 0 || fstat(fd, ret) < 0 ? -errno : 0;
+        if (fd >= 0)
+                return fstat(fd, ret) < 0 ? -errno : 0;
+        if (errno != EXDEV || depth == 0)
+                return -errno;
+
+        /* A link by its whole path leads out of /dev before it leads in again. */
+        char target[PATH_SIZE];
+        how.flags |= O_NOFOLLOW;
+        fd = (int) syscall(SYS_openat2, dev_fd, name, &how, sizeof how);
+        ssize_t length = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof target - 1);
+        if (length < 0)
+                return -errno;
+        target[length] = '\0';
+        return strncmp(target, "/dev/", 5) == 0 ? stat_in_dev(target + 5, depth - 1, ret) : -EXDEV;
 }
 
 int blocks_find_written(Blocks *blocks, const char *text, BlockId *ret)
@@ -380,7 +395,7 @@ int blocks_find_written(Blocks *blocks, const char *text, BlockId *ret)
         }
 
         /* /dev/disk/by-id/... and the like. */
-        if (name == text || stat_in_dev(name, &st) < 0 || !S_ISBLK(st.st_mode))
+        if (name == text || stat_in_dev(name, LINKS_MAX, &st) < 0 || !S_ISBLK(st.st_mode))
                 return -ENOENT;
         return blocks_find_number(blocks, major(st.st_rdev), minor(st.st_rdev), ret);
 }

@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -234,8 +235,12 @@ def sections_for(targets, count=300, limits=None, **more):
 
 def call(program, *arguments, timeout=120, **options):
     """Runs a program to its end; stdout and stderr as text."""
-    done = subprocess.run([str(program), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, timeout=timeout, **options)
+    # Not a pipe for stderr: with sanitizers, a child that a disk holds keeps it open for their reports.
+    with tempfile.TemporaryFile("w+", errors="replace") as errors:
+        done = subprocess.run([str(program), *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=errors, text=True, timeout=timeout, **options)
+        errors.seek(0)
+        done.stderr = errors.read()
     assert not SANITIZED.search(done.stderr.encode()), done.stderr
     assert done.returncode >= 0, f"killed by signal {-done.returncode}: {done.stderr}"
     if "--json" in arguments and done.stdout:

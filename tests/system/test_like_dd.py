@@ -55,12 +55,14 @@ def test_same_requests(fs):
 
 def traced(folder, *command):
     """The file's flags and the sizes and results of all writes to it, as strace sees them."""
-    log = folder / "strace"
-    done = subprocess.run(["strace", "-f", "-e", "trace=openat,write,close,fsync,fdatasync", "-e", "signal=none", "-o", log,
+    (folder / "strace").mkdir()
+    # A file for each process: in one for all the line of a call that another process' call interrupts is broken in two.
+    done = subprocess.run(["strace", "-ff", "-e", "trace=openat,write,close,fsync,fdatasync", "-e", "signal=none", "-o", folder / "strace" / "log",
                            *map(str, command)], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})  # which cannot be while strace looks
     assert done.returncode == 0, done.stdout + done.stderr
-    text = log.read_text()
+    text = "".join(log.read_text() for log in (folder / "strace").iterdir())
+    shutil.rmtree(folder / "strace")
     flags = re.search(r"openat\([^)]*\b(O_WRONLY\|[A-Z_|]*O_DIRECT[A-Z_|]*)", text)[1].split("|")
     writes = re.findall(r'write\(\d+, "((?:\\0)+)"\.\.\., (\d+)\) += (\d+)', text)
     return set(flags), [(int(size), int(result)) for zeros, size, result in writes if int(size) >= 4096], \
