@@ -36,5 +36,10 @@ int set_aside_at(int dir_fd, const char *name);
 /* How many files in the directory have such a name; negative errno. */
 ssize_t count_set_aside_at(int dir_fd);
 
+/* PATH as seen from the working directory, without a look at it. Its leading ".." are taken off the
+ * directory's own name, which has no symbolic links; any other stays for the kernel, which knows where links
+ * lead. 0, -ENOMEM, or the errno of getcwd(). Owned by the caller. */
+int path_absolute(const char *path, char **ret);
+
 /* Joins ROOT and the rest given as printf format into a newly allocated path. NULL when out of memory. */
 char *path_format(const char *format, ...) __attribute__((format(printf, 1, 2)));

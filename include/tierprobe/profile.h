@@ -28,6 +28,9 @@ typedef struct Profile {
 #define PROFILE_PROCEDURE \
         ((Profile){ .block_size = UINT64_C(1) << 20, .count = 10000, .streams = 1, .pattern = PATTERN_ZERO })
 
+/* Those that there are without any configuration, by index; the first is the procedure. NULL past the end. */
+const Profile *profile_built_in(size_t index);
+
 /* Its parameters by index, NULL past the end. */
 const Parameter *profile_parameter(size_t index);
 

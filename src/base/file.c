@@ -242,3 +242,28 @@ char *path_format(const char *format, ...)
         va_end(ap);
         return path;
 }
+
+int path_absolute(const char *path, char **ret)
+{
+        char folder[PATH_MAX];
+
+        if (path[0] == '/') {
+                *ret = strdup(path);
+                return *ret ? 0 : -ENOMEM;
+        }
+        if (!getcwd(folder, sizeof folder))
+                return -errno;
+        for (;;) {
+                path += strspn(path, "/");
+                size_t length = strcspn(path, "/");
+
+                if (length == 2 && strncmp(path, "..", 2) == 0)
+                        *strrchr(folder, '/') = '\0';
+                else if (length != 1 || *path != '.')
+                        break;
+                if (!strchr(folder, '/'))
+                        strcpy(folder, "/"); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): fits */
+                path += length;
+        }
+        return asprintf(ret, "%s/%s", folder, path) < 0 ? -ENOMEM : 0;
+}

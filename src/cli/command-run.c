@@ -392,15 +392,6 @@ static int print_result(const RunRecord *record, bool json)
         return 0;
 }
 
-/* PATH as an absolute one, without asking the file system about it. */
-static char *make_absolute(const char *path)
-{
-        if (*path == '/')
-                return strdup(path);
-        _cleanup_free_ char *here = getcwd(NULL, 0);
-        return here ? path_format("%s/%s", here, path) : NULL;
-}
-
 int cli_run(int argc, char *argv[])
 {
         _cleanup_(run_options_done) RunOptions options = { 0 };
@@ -428,8 +419,7 @@ int cli_run(int argc, char *argv[])
         Profile profile = *named;
         if (override(&options, &profile, config) < 0)
                 return CLI_UNKNOWN;
-        path = make_absolute(options.path);
-        if (!path)
+        if (path_absolute(options.path, &path) < 0)
                 path = strdup(options.path); /* its run says what is wrong with it */
         if (!path)
                 return CLI_UNKNOWN;

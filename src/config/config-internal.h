@@ -101,3 +101,6 @@ typedef struct Loader {
 
 /* Reads one file into loader->config; faults are noted, not returned. With MAY_WAIT it may be a pipe. */
 void loader_read_file(Loader *loader, const char *file, bool may_wait);
+
+/* Checks what was read as a whole, and fills in what follows from it; faults are noted. */
+void loader_settle(Loader *loader, bool need_targets);

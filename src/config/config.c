@@ -1,41 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as a whole: defaults, files in their order, options, and what must fit together. Knows
- * base. */
+/* The configuration as a whole: defaults, files in their order, options. */
 
 #include "config-internal.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
-#include "tierprobe/history.h"
-#include "tierprobe/units.h"
+#include "tierprobe/file.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 /* ---- defaults ---- */
 
-typedef struct BuiltIn {
-        const char *name;
-        uint64_t count;
-        ProbePattern pattern;
-        uint64_t duration_ns;
-        unsigned streams;
-        bool ramp;
-} BuiltIn;
-
-static const BuiltIn built_in_profiles[] = {
-        { "procedure", 10000, PATTERN_ZERO, 0, 1, false },
-        { "quick", 1000, PATTERN_ZERO, 0, 1, false },
-        { "random", 10000, PATTERN_RANDOM, 0, 1, false },
-        { "sustained", 10000, PATTERN_ZERO, 600 * NS_PER_S, 1, false },
-        { "ramp", 10000, PATTERN_ZERO, 5 * NS_PER_S, 64, true },
-};
-
 static Config *config_new_default(void)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof *config);
+        const Profile *profile = NULL;
 
         if (!config)
                 return NULL;
@@ -47,18 +28,8 @@ static Config *config_new_default(void)
         config->schedule = SCHEDULE_RULES_DEFAULT;
         config->guard = GUARD_RULES_DEFAULT;
         config->keep = HISTORY_RULES_DEFAULT;
-        for (size_t i = 0; i < ELEMENTSOF(built_in_profiles); i++) {
-                const BuiltIn *from = &built_in_profiles[i];
-                Profile *profile = &config->profiles[config->n_profiles++];
-
-                *profile = PROFILE_PROCEDURE;
-                (void) snprintf(profile->name, sizeof profile->name, "%s", from->name);
-                profile->count = from->count;
-                profile->streams = from->streams;
-                profile->ramp = from->ramp;
-                profile->pattern = from->pattern;
-                profile->duration_ns = from->duration_ns;
-        }
+        for (size_t i = 0; (profile = profile_built_in(i)); i++)
+                config->profiles[config->n_profiles++] = *profile;
         return TAKE_PTR(config);
 }
 
@@ -97,111 +68,42 @@ void config_freep(Config **config)
 
 /* ---- files ---- */
 
-typedef struct Names {
-        char *items[CONFIG_MAX_DROP_INS];
-        size_t n;
-} Names;
-
-static void names_clear(Names *names)
+static int is_drop_in(const struct dirent *entry)
 {
-        while (names->n > 0)
-                free(names->items[--names->n]);
-}
+        size_t length = strlen(entry->d_name);
 
-static int compare_names(const void *a, const void *b)
-{
-        return strcmp(*(char *const *) a, *(char *const *) b);
-}
-
-static bool is_drop_in(const char *name)
-{
-        size_t length = strlen(name);
-
-        return name[0] != '.' && length > 5 && strcmp(name + length - 5, ".conf") == 0;
-}
-
-static void list_drop_ins(Loader *loader, const char *folder, Names *names)
-{
-        ConfigOrigin origin;
-        const struct dirent *entry = NULL;
-
-        origin_set(origin, folder, 0);
-        _cleanup_closedir_ DIR *dir = opendir(folder);
-        if (!dir) {
-                if (errno != ENOENT && errno != ENOTDIR)
-                        fault(loader->faults, -errno, origin, "cannot be read: %s", strerror(errno));
-                return;
-        }
-        /* The order of a folder is any; only the whole list can be sorted. */
-        while ((entry = readdir(dir))) { /* NOLINT(concurrency-mt-unsafe): one thread */
-                if (!is_drop_in(entry->d_name))
-                        continue;
-                if (names->n == CONFIG_MAX_DROP_INS) {
-                        fault(loader->faults, -EINVAL, origin, "more than %d drop-in files",
-                              CONFIG_MAX_DROP_INS);
-                        return;
-                }
-                char *name = strdup(entry->d_name);
-                if (!name) {
-                        loader->faults->out_of_memory = true;
-                        return;
-                }
-                names->items[names->n++] = name;
-        }
-        qsort(names->items, names->n, sizeof names->items[0], compare_names);
+        return entry->d_name[0] != '.' && length > 5 && strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
 static void read_drop_ins(Loader *loader, const char *file)
 {
-        _cleanup_(names_clear) Names names = { .n = 0 };
+        _cleanup_free_ char *folder = path_format("%s.d", file);
+        struct dirent **entries = NULL;
+        ConfigOrigin origin;
 
-        _cleanup_free_ char *folder = NULL;
-        if (asprintf(&folder, "%s.d", file) < 0) {
-                folder = NULL;
+        int n = folder ? scandir(folder, &entries, is_drop_in, alphasort) : -1;
+        if (!folder || (n < 0 && errno == ENOMEM)) {
                 loader->faults->out_of_memory = true;
                 return;
         }
-        list_drop_ins(loader, folder, &names);
-        for (size_t i = 0; i < names.n; i++) {
-                _cleanup_free_ char *path = NULL;
+        origin_set(origin, folder, 0);
+        if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+                fault(loader->faults, -errno, origin, "cannot be read: %s", strerror(errno));
+        if (n > CONFIG_MAX_DROP_INS)
+                fault(loader->faults, -EINVAL, origin, "more than %d drop-in files", CONFIG_MAX_DROP_INS);
+        for (int i = 0; i < n; i++) {
+                _cleanup_free_ struct dirent *entry = entries[i];
+                _cleanup_free_ char *path = path_format("%s/%s", folder, entry->d_name);
 
-                if (asprintf(&path, "%s/%s", folder, names.items[i]) < 0) {
-                        path = NULL;
+                if (!path)
                         loader->faults->out_of_memory = true;
-                        return;
-                }
-                loader_read_file(loader, path, false);
+                else if (n <= CONFIG_MAX_DROP_INS)
+                        loader_read_file(loader, path, false);
         }
+        free(entries);
 }
 
 /* ---- options ---- */
-
-/* PATH as seen from the current folder. Its leading ".." are taken off the folder's own name, which
- * getcwd() gives without symbolic links; any other stays for the kernel, which knows where links lead. */
-static int make_absolute(const char *path, char **ret)
-{
-        char folder[PATH_MAX];
-
-        if (path[0] == '/') {
-                *ret = strdup(path);
-                return *ret ? 0 : -ENOMEM;
-        }
-        if (!getcwd(folder, sizeof folder))
-                return -errno;
-        for (;;) {
-                path += strspn(path, "/");
-                size_t length = strcspn(path, "/");
-
-                if (length == 2 && strncmp(path, "..", 2) == 0)
-                        *strrchr(folder, '/') = '\0';
-                else if (length != 1 || *path != '.')
-                        break;
-                if (!strchr(folder, '/'))
-                        strcpy(folder, "/"); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): fits */
-                path += length;
-        }
-        return asprintf(ret, "%s/%s", folder, path) < 0 ? -ENOMEM : 0;
-}
 
 static void take_path_option(Loader *loader, const char *path)
 {
@@ -210,7 +112,7 @@ static void take_path_option(Loader *loader, const char *path)
         char *normal = NULL;
 
         targets_clear(loader->config);
-        int r = path[0] ? make_absolute(path, &absolute) : -EINVAL;
+        int r = path[0] ? path_absolute(path, &absolute) : -EINVAL;
         if (r >= 0)
                 r = path_normalize(absolute, &normal, why);
         if (r < 0) {
@@ -242,87 +144,6 @@ static void take_listen_option(Loader *loader, const char *listen)
                       quoted(quote, listen), why[0] ? ": " : "", why, parameter->right);
 }
 
-/* ---- what must fit together ---- */
-
-/* Where a key of an unnamed section was set; NULL: it has its default. */
-static const char *key_origin(const Loader *loader, Section section, const char *name)
-{
-        const char *origin = loader->origins[section][section_find(section, name)];
-
-        return origin[0] ? origin : NULL;
-}
-
-uint64_t config_ring_capacity(const Config *config)
-{
-        uint64_t n = (config->history_ns + config->sample_interval_ns - 1) / config->sample_interval_ns;
-
-        return n < RING_CAPACITY_MIN ? RING_CAPACITY_MIN : n;
-}
-
-static void check_sampling(const Loader *loader)
-{
-        const char *origin = key_origin(loader, SECTION_SAMPLING, "history");
-
-        if (!origin)
-                origin = key_origin(loader, SECTION_SAMPLING, "interval");
-        if (origin && config_ring_capacity(loader->config) > RING_CAPACITY_MAX)
-                fault(loader->faults, -EINVAL, origin,
-                      "history and interval of [sampling] make %llu samples; at most %d can be kept: shorten "
-                      "history or lengthen interval",
-                      (unsigned long long) config_ring_capacity(loader->config), RING_CAPACITY_MAX);
-}
-
-static void check_tls(const Loader *loader)
-{
-        const Config *config = loader->config;
-        const char *present = config->tls_cert ? "tls_cert" : "tls_key";
-        const char *origin = key_origin(loader, SECTION_HTTP, present);
-
-        if (origin && !config->tls_cert != !config->tls_key)
-                fault(loader->faults, -EINVAL, origin, "%s is set but %s is not; TLS needs both", present,
-                      config->tls_cert ? "tls_key" : "tls_cert");
-}
-
-static void check_profiles(const Loader *loader)
-{
-        const Config *config = loader->config;
-        char limit[FORMAT_SIZE];
-
-        for (size_t i = 0; i < config->n_profiles; i++) {
-                const Profile *profile = &config->profiles[i];
-                const char *origin = loader->profile_origins[i];
-
-                /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
-                if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
-                        fault(loader->faults, -EINVAL, origin,
-                              "the duration of [profile %s] is longer than max_duration of [guard], %s; "
-                              "change one of them",
-                              profile->name, format_duration(limit, config->guard.max_duration_ns));
-        }
-}
-
-static void check_targets(const Loader *loader)
-{
-        const Config *config = loader->config;
-
-        for (size_t i = 0; i < config->n_targets; i++) {
-                const TargetConfig *target = &config->targets[i];
-
-                if (!target->path) {
-                        fault(loader->faults, -EINVAL, target->origin,
-                              "[target %s] has no path; add path = DIR, the absolute path of the cache",
-                              target->name);
-                        continue;
-                }
-                for (size_t j = 0; j < i; j++)
-                        if (config->targets[j].path && strcmp(config->targets[j].path, target->path) == 0)
-                                fault(loader->faults, -EINVAL, target->origin,
-                                      "[target %s] and [target %s] (%s) have the same path; a path has one "
-                                      "target",
-                                      target->name, config->targets[j].name, config->targets[j].origin);
-        }
-}
-
 /* ---- all together ---- */
 
 /* Whether FILE is there. What else may be wrong with it, reading it will tell. */
@@ -351,16 +172,6 @@ static void load_files(Loader *loader, const ConfigOptions *options, bool need_t
                       "no target; add a section [target cache] with path = DIR, or start with --path DIR");
 }
 
-/* An unset jitter must not blur a short schedule. */
-static void fill_in_jitter(Loader *loader)
-{
-        ScheduleRules *rules = &loader->config->schedule;
-
-        if (!key_origin(loader, SECTION_SCHEDULE, "jitter") && rules->interval_ns &&
-            rules->jitter_ns > rules->interval_ns / 10)
-                rules->jitter_ns = rules->interval_ns / 10;
-}
-
 static int load(const ConfigOptions *options, bool need_targets, Config **ret, char **ret_error)
 {
         Faults faults = { 0 };
@@ -378,14 +189,7 @@ static int load(const ConfigOptions *options, bool need_targets, Config **ret, c
         if (options->listen)
                 take_listen_option(loader, options->listen);
 
-        fill_in_jitter(loader);
-        check_sampling(loader);
-        check_tls(loader);
-        check_profiles(loader);
-        if (need_targets)
-                check_targets(loader);
-        for (size_t i = 0; i < config->n_profiles; i++)
-                config->profiles[i].certifying = profile_is_procedure(&config->profiles[i]);
+        loader_settle(loader, need_targets);
 
         if (faults.n_left_out) {
                 unsigned n = faults.n_left_out;
@@ -422,22 +226,4 @@ int config_load(const ConfigOptions *options, Config **ret, char **ret_error)
 int config_load_without_targets(const ConfigOptions *options, Config **ret, char **ret_error)
 {
         return load(options, false, ret, ret_error);
-}
-
-/* ---- looking things up ---- */
-
-const Profile *config_find_profile(const Config *config, const char *name)
-{
-        for (size_t i = 0; i < config->n_profiles; i++)
-                if (strcmp(config->profiles[i].name, name) == 0)
-                        return &config->profiles[i];
-        return NULL;
-}
-
-const TargetConfig *config_find_target(const Config *config, const char *name)
-{
-        for (size_t i = 0; i < config->n_targets; i++)
-                if (strcmp(config->targets[i].name, name) == 0)
-                        return &config->targets[i];
-        return NULL;
 }

@@ -81,27 +81,11 @@ static void unknown_section(Reader *reader, const char *kind)
                      near ? "did you mean [" : "", near ? near : "", near ? "]? " : "", known);
 }
 
-static Profile *find_profile(Config *config, const char *name)
-{
-        for (size_t i = 0; i < config->n_profiles; i++)
-                if (strcmp(config->profiles[i].name, name) == 0)
-                        return &config->profiles[i];
-        return NULL;
-}
-
-static TargetConfig *find_target(Config *config, const char *name)
-{
-        for (size_t i = 0; i < config->n_targets; i++)
-                if (strcmp(config->targets[i].name, name) == 0)
-                        return &config->targets[i];
-        return NULL;
-}
-
 /* The profile NAME, a new one with the procedure's values if need be. NULL: faulty, noted. */
 static Profile *enter_profile(Reader *reader, const char *name)
 {
         Config *config = reader->loader->config;
-        Profile *profile = find_profile(config, name);
+        Profile *profile = (Profile *) config_find_profile(config, name); /* of our own */
 
         if (!profile) {
                 if (config->n_profiles == CONFIG_MAX_PROFILES) {
@@ -128,7 +112,7 @@ static Profile *enter_profile(Reader *reader, const char *name)
 static TargetConfig *enter_target(Reader *reader, const char *name)
 {
         Config *config = reader->loader->config;
-        TargetConfig *target = find_target(config, name);
+        TargetConfig *target = (TargetConfig *) config_find_target(config, name);
 
         if (!target) {
                 if (config->n_targets == CONFIG_MAX_TARGETS) {

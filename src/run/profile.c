@@ -56,6 +56,32 @@ const Parameter *profile_parameter(size_t index)
         return index < ELEMENTSOF(profile_parameters) ? &profile_parameters[index] : NULL;
 }
 
+/* ---- those built in ---- */
+
+#define MIB (UINT64_C(1) << 20)
+
+static const Profile built_in[] = {
+        { .name = "procedure", .block_size = MIB, .count = 10000, .streams = 1 },
+        { .name = "quick", .block_size = MIB, .count = 1000, .streams = 1 },
+        { .name = "random", .block_size = MIB, .count = 10000, .streams = 1, .pattern = PATTERN_RANDOM },
+        { .name = "sustained",
+          .block_size = MIB,
+          .count = 10000,
+          .streams = 1,
+          .duration_ns = 600 * NS_PER_S },
+        { .name = "ramp",
+          .block_size = MIB,
+          .count = 10000,
+          .streams = 64,
+          .duration_ns = 5 * NS_PER_S,
+          .ramp = true },
+};
+
+const Profile *profile_built_in(size_t index)
+{
+        return index < ELEMENTSOF(built_in) ? &built_in[index] : NULL;
+}
+
 /* ---- what they amount to ---- */
 
 bool profile_is_procedure(const Profile *profile)

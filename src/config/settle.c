@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must fit together once all files and options are read, and what follows from it. */
+
+#include "config-internal.h"
+
+#include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
+#include "tierprobe/history.h"
+#include "tierprobe/units.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Where a key of an unnamed section was set; NULL: it has its default. */
+static const char *key_origin(const Loader *loader, Section section, const char *name)
+{
+        const char *origin = loader->origins[section][section_find(section, name)];
+
+        return origin[0] ? origin : NULL;
+}
+
+static void check_sampling(const Loader *loader)
+{
+        const char *origin = key_origin(loader, SECTION_SAMPLING, "history");
+
+        if (!origin)
+                origin = key_origin(loader, SECTION_SAMPLING, "interval");
+        if (origin && config_ring_capacity(loader->config) > RING_CAPACITY_MAX)
+                fault(loader->faults, -EINVAL, origin,
+                      "history and interval of [sampling] make %llu samples; at most %d can be kept: shorten "
+                      "history or lengthen interval",
+                      (unsigned long long) config_ring_capacity(loader->config), RING_CAPACITY_MAX);
+}
+
+static void check_tls(const Loader *loader)
+{
+        const Config *config = loader->config;
+        const char *present = config->tls_cert ? "tls_cert" : "tls_key";
+        const char *origin = key_origin(loader, SECTION_HTTP, present);
+
+        if (origin && !config->tls_cert != !config->tls_key)
+                fault(loader->faults, -EINVAL, origin, "%s is set but %s is not; TLS needs both", present,
+                      config->tls_cert ? "tls_key" : "tls_cert");
+}
+
+static void check_profiles(const Loader *loader)
+{
+        const Config *config = loader->config;
+        char limit[FORMAT_SIZE];
+
+        for (size_t i = 0; i < config->n_profiles; i++) {
+                const Profile *profile = &config->profiles[i];
+                const char *origin = loader->profile_origins[i];
+
+                /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
+                if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
+                        fault(loader->faults, -EINVAL, origin,
+                              "the duration of [profile %s] is longer than max_duration of [guard], %s; "
+                              "change one of them",
+                              profile->name, format_duration(limit, config->guard.max_duration_ns));
+        }
+}
+
+static void check_targets(const Loader *loader)
+{
+        const Config *config = loader->config;
+
+        for (size_t i = 0; i < config->n_targets; i++) {
+                const TargetConfig *target = &config->targets[i];
+
+                if (!target->path) {
+                        fault(loader->faults, -EINVAL, target->origin,
+                              "[target %s] has no path; add path = DIR, the absolute path of the cache",
+                              target->name);
+                        continue;
+                }
+                for (size_t j = 0; j < i; j++)
+                        if (config->targets[j].path && strcmp(config->targets[j].path, target->path) == 0)
+                                fault(loader->faults, -EINVAL, target->origin,
+                                      "[target %s] and [target %s] (%s) have the same path; a path has one "
+                                      "target",
+                                      target->name, config->targets[j].name, config->targets[j].origin);
+        }
+}
+
+/* An unset jitter must not blur a short schedule. */
+static void fill_in_jitter(Loader *loader)
+{
+        ScheduleRules *rules = &loader->config->schedule;
+
+        if (!key_origin(loader, SECTION_SCHEDULE, "jitter") && rules->interval_ns &&
+            rules->jitter_ns > rules->interval_ns / 10)
+                rules->jitter_ns = rules->interval_ns / 10;
+}
+
+void loader_settle(Loader *loader, bool need_targets)
+{
+        Config *config = loader->config;
+
+        fill_in_jitter(loader);
+        check_sampling(loader);
+        check_tls(loader);
+        check_profiles(loader);
+        if (need_targets)
+                check_targets(loader);
+        for (size_t i = 0; i < config->n_profiles; i++)
+                config->profiles[i].certifying = profile_is_procedure(&config->profiles[i]);
+}
