@@ -3,6 +3,7 @@
 
 #include "ledger-file.h"
 
+#include "tierprobe/background.h"
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/file.h"
@@ -11,12 +12,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define NAME "ledger.json"
@@ -24,7 +22,7 @@
 #define MAX_DISKS 256                 /* of one device */
 #define COUNT_EVERY_NS (5 * NS_PER_S) /* what a run has written is written down */
 #define RETRY_NS (10 * NS_PER_S)
-#define CHILD_DIR_FD 3
+#define LAST_WAIT_MS 1000
 
 struct LedgerFile {
         sd_event *event;
@@ -34,8 +32,7 @@ struct LedgerFile {
         bool changed; /* since it was last written */
         bool failed;  /* said once, until it works again */
         uint64_t written_ns, tried_ns;
-        pid_t child; /* 0: none */
-        int pidfd;
+        Background *child; /* NULL: none is at work */
         sd_event_source *source;
 };
 
@@ -102,21 +99,16 @@ static void say_result(LedgerFile *file, int r)
                 file->changed = true;
 }
 
-static void __attribute__((noreturn)) child_main(int dir_fd, const char *text, size_t size)
-{
-        /* Nothing but the directory: clients must see their connections end whatever this child does. */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NAME, "tierprobe-save") < 0 ||
-            dup2(dir_fd, CHILD_DIR_FD) < 0 || close_range(CHILD_DIR_FD + 1, ~0U, 0) < 0)
-                _exit(EIO);
-        int r = write_file_synced_at(CHILD_DIR_FD, NAME, text, size, 0640);
-        _exit(r < 0 && -r < 256 ? -r : r < 0 ? EIO : 0);
-}
+typedef struct Text {
+        const char *data;
+        size_t size;
+} Text;
 
-static void child_gone(LedgerFile *file)
+static int write_text(int dir_fd, void *userdata)
 {
-        file->source = sd_event_source_disable_unref(file->source);
-        close_fdp(&file->pidfd);
-        file->child = 0;
+        const Text *text = userdata;
+
+        return write_file_synced_at(dir_fd, NAME, text->data, text->size, 0640);
 }
 
 static void save(LedgerFile *file);
@@ -124,15 +116,16 @@ static void save(LedgerFile *file);
 static int on_child(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         LedgerFile *file = userdata;
-        int status = 0;
 
         (void) source;
         (void) fd;
         (void) revents;
-        if (waitpid(file->child, &status, WNOHANG) == 0)
+        int r = background_result(file->child);
+        if (r == -EAGAIN)
                 return 0;
-        child_gone(file);
-        say_result(file, WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO);
+        file->source = sd_event_source_disable_unref(file->source);
+        file->child = background_free(file->child);
+        say_result(file, r);
         if (file->changed && !file->failed)
                 save(file);
         return 0;
@@ -140,19 +133,15 @@ static int on_child(sd_event_source *source, int fd, uint32_t revents, void *use
 
 static int start_child(LedgerFile *file, const char *text, size_t size)
 {
-        pid_t pid = fork();
+        Text copy = { .data = text, .size = size };
 
-        if (pid < 0)
-                return -errno;
-        if (pid == 0)
-                child_main(file->dir_fd, text, size);
-        file->child = pid;
-        file->pidfd = pidfd_open(pid, 0);
-        int r = file->pidfd < 0
-                        ? -errno
-                        : sd_event_add_io(file->event, &file->source, file->pidfd, EPOLLIN, on_child, file);
+        int r = background_new(&file->child, "tierprobe-save", file->dir_fd, write_text, &copy);
+        if (r < 0)
+                return r;
         /* Without news of its end it is asked for now and then, see ledger_file_work(). */
-        return r < 0 ? 0 : r;
+        (void) sd_event_add_io(file->event, &file->source, background_get_fd(file->child), EPOLLIN, on_child,
+                               file);
+        return 0;
 }
 
 static char *print_ledger(const LedgerFile *file, size_t *ret_size)
@@ -168,7 +157,7 @@ static void save(LedgerFile *file)
         size_t size = 0;
 
         file->changed = true;
-        if (file->child != 0)
+        if (file->child)
                 return;
         if (file->state == LEDGER_UNREADABLE)
                 (void) load(file); /* never over one that is only not readable now */
@@ -186,7 +175,7 @@ static void save(LedgerFile *file)
 
 void ledger_file_work(LedgerFile *file)
 {
-        if (file->child != 0 && !file->source)
+        if (file->child && !file->source)
                 (void) on_child(NULL, -1, 0, file);
         if (file->changed && clock_ns(CLOCK_MONOTONIC) - file->tried_ns >= RETRY_NS)
                 save(file);
@@ -277,7 +266,6 @@ int ledger_file_new(LedgerFile **ret, sd_event *event, int state_fd)
 
         if (!file)
                 return -ENOMEM;
-        file->pidfd = -1;
         file->dir_fd = openat(state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (file->dir_fd < 0)
                 return -errno;
@@ -291,22 +279,21 @@ int ledger_file_new(LedgerFile **ret, sd_event *event, int state_fd)
         return 0;
 }
 
-/* Ends the child, so that it does not put an older version over the last one. False: the kernel holds it. */
+/* Waits a moment for the child, so that it does not put an older version over the last one. False: the kernel
+ * holds it. */
 static bool end_child(LedgerFile *file)
 {
-        if (file->child == 0)
+        bool ended = true;
+
+        if (!file->child)
                 return true;
-        file->changed = true; /* whether it came to its end is not known */
-        (void) kill(file->child, SIGKILL);
-        for (int i = 0; i < 100; i++) {
-                if (waitpid(file->child, NULL, WNOHANG) != 0) {
-                        child_gone(file);
-                        return true;
-                }
-                (void) usleep(10000);
-        }
-        child_gone(file);
-        return false;
+        file->source = sd_event_source_disable_unref(file->source);
+        struct pollfd end = { .fd = background_get_fd(file->child), .events = POLLIN };
+        ended = poll(&end, 1, LAST_WAIT_MS) > 0;
+        /* A later version is to be written, or whether it came to its end is not known. */
+        file->changed = file->changed || background_result(file->child) != 0;
+        file->child = background_free(file->child);
+        return ended;
 }
 
 LedgerFile *ledger_file_free(LedgerFile *file)
