@@ -29,9 +29,29 @@ typedef struct RingRecord {
         char run_id[24]; /* the run under way when the sample was taken; empty: none */
 } RingRecord;
 
+/* The file, for whoever wants to read it. Numbers are in the byte order of the machine; a checksum is FNV-1a
+ * of 64 bits.
+ *
+ *   byte 0      header: "TPRING1\n"; u32 0x01020304 as the writer has it (another order is another
+ * machine's); u32 bytes of a record R (64 to 4096, a multiple of 8); u64 capacity C in records; u64 number of
+ * the first record that was ever in this file; u64 checksum of the 32 bytes before byte 512    two
+ * checkpoints in sectors of their own, written in turn: u64 number of the record that comes next; byte 1024
+ * u64 checksum of the 8 bytes before. The newer whole one holds; records may follow it. byte 1536   fields:
+ * "FIELDS1\n"; u32 number N; u32 bytes of an entry E (at least 24); u64 checksum of N, E and the entries;
+ * then N entries: 20 bytes name; u16 offset in the record; u8 size; u8 type: "u" unsigned, "i" signed whole
+ * number of 1, 2, 4 or 8 bytes, "t" text, all padded with NUL. A file without it is of release 1: records as
+ * in struct DiskRecord of ring-internal.h. byte 4096   C records. The record of number n lies in slot (n - 1)
+ * modulo C; numbers begin at 1 and are never used again. Each begins with u64 checksum of its other R - 8
+ * bytes, and u64 its number: one that is not both is damaged, or of another time round.
+ *
+ * The fields have the names of Snapshot's and Counters' members (iostat.h), "device" and "run_id". A reader
+ * takes those that it knows by name and type, wherever they lie; what is not there is not known, and what it
+ * does not know is not its own. A release that changes what a record holds changes this table, and not the
+ * file's magic. */
+
 /* Opens or makes the ring file NAME below DIR_FD for CAPACITY records (2..10,000,000). A file of another
- * capacity keeps its newest records; when there is no space to rewrite it, it keeps its capacity too, see
- * ring_capacity(). RET_DAMAGED (may be NULL) says whether one was set aside. A lock that a process has, and
+ * capacity, or of another release with other fields, is read and written as it is, until ring_work() has
+ * rewritten it. RET_DAMAGED (may be NULL) says whether one was set aside. A lock that a process has, and
  * its children do not inherit, makes sure of one writer: -EBUSY when another process has the ring open.
  * Within one process a ring must be freed before it is opened again.
  *
@@ -39,6 +59,13 @@ typedef struct RingRecord {
  * broken disk is an error code and not a signal, and resident memory stays small. Opening reads less than
  * 1 MiB. Returns 0 or negative errno. */
 int ring_open(Ring **ret, int dir_fd, const char *name, uint64_t capacity, bool *ret_damaged);
+
+/* Rewrites a slice of the file, if it is of another form or capacity, keeping its newest records; the old
+ * file stays until the new one is complete and on the disk. To be called now and then; takes a few
+ * milliseconds at most. True while there is more to do; what fails, for want of space for example, is left as
+ * it was. */
+bool ring_work(Ring *ring);
+
 Ring *ring_free(Ring *ring);
 void ring_freep(Ring **ring);
 

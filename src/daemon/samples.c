@@ -93,6 +93,8 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
         if (!samples->ring)
                 newest->seq = previous.seq + 1; /* it is a sample all the same */
         say_ring_state(samples, r);
+        if (samples->ring)
+                (void) ring_work(samples->ring);
 }
 
 double samples_write_mb_per_s(const Samples *samples)

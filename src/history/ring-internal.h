@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the ring: its file's form, and what opening shares with reading and writing.
- *
- * The file is a page of header and then records in slots: number N lives in slot (N - 1) modulo capacity, so
- * that a number says where to look, and the number in the record says whether it is still there. Byte order
- * is the machine's; another one is another format. */
+/* Inside the ring: its file's form as structs, and what its parts share. What the form is and promises stands
+ * in history.h. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,10 +8,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tierprobe/background.h"
 #include "tierprobe/history.h"
 
-#define RECORD_BYTES 256
 #define HEADER_BYTES 4096
+#define HEADER_MAGIC "TPRING1\n"
+#define HEADER_BYTE_ORDER UINT32_C(0x01020304)
 
 /* What never changes while the file lives. */
 typedef struct DiskHeader {
@@ -25,8 +24,8 @@ typedef struct DiskHeader {
         uint64_t checksum;  /* of the above */
 } DiskHeader;
 
-#define HEADER_MAGIC "TPRING1\n"
-#define HEADER_BYTE_ORDER UINT32_C(0x01020304)
+#define RECORD_BYTES_MIN 64
+#define RECORD_BYTES_MAX 4096
 
 /* Where writing had got to, so that opening need not read the whole file. Written every CHECKPOINT_EVERY
  * records, in turn to two places in sectors of their own: a torn one leaves the one before. */
@@ -39,6 +38,28 @@ typedef struct DiskCheckpoint {
 #define CHECKPOINT_PLACES 2
 #define CHECKPOINT_OFFSET(place) (512 * ((off_t) (place) + 1))
 
+/* What a record consists of. A file without it is of release 1, whose records are as DiskRecord is. */
+typedef struct DiskField {
+        char name[20]; /* NUL-padded */
+        uint16_t offset;
+        uint8_t size;
+        char type; /* 'u' unsigned, 'i' signed whole number of 1, 2, 4 or 8 bytes; 't' text, NUL-padded */
+} DiskField;
+
+_Static_assert(sizeof(DiskField) == 24, "the file's form");
+
+typedef struct DiskFields {
+        char magic[8];
+        uint32_t n_fields,
+                field_bytes; /* field_bytes: of one entry; more than sizeof(DiskField) is skipped */
+        uint64_t checksum;   /* of the numbers above and the entries */
+} DiskFields;
+
+#define FIELDS_MAGIC "FIELDS1\n"
+#define FIELDS_OFFSET 1536
+#define FIELDS_BYTES_MAX (HEADER_BYTES - FIELDS_OFFSET - sizeof(DiskFields))
+
+/* A record of this release, which is that of release 1. */
 typedef struct DiskRecord {
         uint64_t checksum; /* of the rest */
         uint64_t seq;
@@ -58,27 +79,62 @@ typedef struct DiskRecord {
         char unused[16];
 } DiskRecord;
 
-_Static_assert(sizeof(DiskRecord) == RECORD_BYTES, "the file's form");
+#define RECORD_BYTES sizeof(DiskRecord)
+_Static_assert(RECORD_BYTES == 256, "the file's form");
 
+/* The fields that this release knows; ring-format.c has a row for each. */
+#define N_FIELDS 28
+
+/* Where they are in the records of one file. */
+typedef struct RingLayout {
+        size_t record_bytes;
+        bool is_ours; /* records are DiskRecords as they are */
+        struct {
+                bool present;
+                size_t offset, size;
+                char type;
+        } fields[N_FIELDS];
+} RingLayout;
+
+/* One file: what is written and read is in here. */
 struct Ring {
         int fd;
+        RingLayout layout;
         uint64_t capacity;
         uint64_t first_seq; /* of the file; the oldest kept may be later */
         uint64_t next_seq;
         uint64_t checkpoint_seq; /* what the last checkpoint said */
         unsigned checkpoint_place;
+        struct Rewrite *rewrite; /* NULL: the file is as it should be */
 };
 
 static inline off_t ring_offset(const Ring *ring, uint64_t seq)
 {
-        return HEADER_BYTES + (off_t) ((seq - 1) % ring->capacity) * RECORD_BYTES;
+        return HEADER_BYTES + (off_t) (((seq - 1) % ring->capacity) * ring->layout.record_bytes);
 }
+
+/* ---- ring-format.c ---- */
 
 /* FNV-1a of 64 bits: a changed byte always changes it. */
 uint64_t ring_checksum(const void *data, size_t size);
 
-/* Whether DISK is a whole record of the number SEQ. */
-bool ring_record_is(const DiskRecord *disk, uint64_t seq);
+void ring_layout_of_this_release(RingLayout *ret);
+
+/* Reads what the header page of SIZE bytes says of capacity, first number and layout. -EBADMSG: it is none.
+ */
+int ring_header_read(const void *page, size_t size, Ring *ring);
+
+/* The header page, but for the checkpoints. */
+void ring_header_make(const Ring *ring, char page[HEADER_BYTES]);
+
+/* Whether the record at DATA is a whole one of the number SEQ. */
+bool ring_record_is(const RingLayout *layout, const void *data, uint64_t seq);
+
+/* Between a file's form and ours. What one of the two lacks is left out, or unknown. */
+void ring_record_decode(const RingLayout *layout, const void *data, RingRecord *ret);
+void ring_record_encode(const RingLayout *layout, const RingRecord *record, void *ret);
+
+/* ---- ring.c ---- */
 
 /* Reads at most SIZE bytes, less at the end of the file; the number read, or negative errno. */
 ssize_t ring_pread(int fd, void *data, size_t size, off_t offset);
@@ -87,5 +143,21 @@ ssize_t ring_pread(int fd, void *data, size_t size, off_t offset);
 int ring_pwrite(int fd, const void *data, size_t size, off_t offset);
 
 /* Writes the header, and a checkpoint at next_seq. */
-int ring_write_header(Ring *ring);
+int ring_write_header(const Ring *ring);
 int ring_write_checkpoint(Ring *ring);
+
+/* Reads records SEQ.. up to the end of the ring's slots, at most N, into DATA. What is not in the file reads
+ * as zeros, like a hole in it. Returns how many, or negative errno. */
+ssize_t ring_read_raw(const Ring *ring, void *data, uint64_t seq, size_t n);
+
+/* ---- ring-open.c ---- */
+
+/* A lock of the process, not of the open file: that would live on in children that are forked for the write
+ * test, and one that hangs in the kernel would keep the next daemon out. 0, -EBUSY, or another errno. */
+int ring_lock_file(int fd);
+
+/* ---- ring-rewrite.c ---- */
+
+/* Begins to rewrite the file NAME below DIR_FD for CAPACITY records of this release's form. */
+int ring_rewrite_begin(Ring *ring, int dir_fd, const char *name, uint64_t capacity);
+void ring_rewrite_end(Ring *ring);

@@ -8,22 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-uint64_t ring_checksum(const void *data, size_t size)
-{
-        const unsigned char *p = data;
-        uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-        for (size_t i = 0; i < size; i++)
-                hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
-        return hash;
-}
-
-static uint64_t record_checksum(const DiskRecord *disk)
-{
-        return ring_checksum((const char *) disk + sizeof disk->checksum,
-                             sizeof *disk - sizeof disk->checksum);
-}
-
 ssize_t ring_pread(int fd, void *data, size_t size, off_t offset)
 {
         size_t got = 0;
@@ -56,16 +40,16 @@ int ring_pwrite(int fd, const void *data, size_t size, off_t offset)
         return 0;
 }
 
-int ring_write_header(Ring *ring)
+int ring_write_header(const Ring *ring)
 {
-        DiskHeader header = { .magic = HEADER_MAGIC,
-                              .byte_order = HEADER_BYTE_ORDER,
-                              .record_bytes = RECORD_BYTES,
-                              .capacity = ring->capacity,
-                              .first_seq = ring->first_seq };
+        char page[HEADER_BYTES];
 
-        header.checksum = ring_checksum(&header, offsetof(DiskHeader, checksum));
-        return ring_pwrite(ring->fd, &header, sizeof header, 0);
+        ring_header_make(ring, page);
+        /* The checkpoints lie between the two. */
+        int r = ring_pwrite(ring->fd, page, sizeof(DiskHeader), 0);
+        return r < 0 ? r
+                     : ring_pwrite(ring->fd, page + FIELDS_OFFSET, HEADER_BYTES - FIELDS_OFFSET,
+                                   FIELDS_OFFSET);
 }
 
 int ring_write_checkpoint(Ring *ring)
@@ -84,96 +68,13 @@ int ring_write_checkpoint(Ring *ring)
 
 /* ---- records ---- */
 
-static void record_to_disk(const RingRecord *record, DiskRecord *ret)
-{
-        const Snapshot *s = &record->snapshot;
-        const Counters *c = &s->counters;
-
-        *ret = (DiskRecord){
-                .seq = record->seq,
-                .mono_ns = s->mono_ns,
-                .boot_ns = s->boot_ns,
-                .bracket_ns = s->bracket_ns,
-                .diskseq = s->diskseq,
-                .real_ns = s->real_ns,
-                .r_ios = c->r_ios,
-                .r_merges = c->r_merges,
-                .r_sectors = c->r_sectors,
-                .w_ios = c->w_ios,
-                .w_merges = c->w_merges,
-                .w_sectors = c->w_sectors,
-                .d_ios = c->d_ios,
-                .d_merges = c->d_merges,
-                .d_sectors = c->d_sectors,
-                .f_ios = c->f_ios,
-                .r_ms = c->r_ms,
-                .w_ms = c->w_ms,
-                .d_ms = c->d_ms,
-                .f_ms = c->f_ms,
-                .io_ms = c->io_ms,
-                .queue_ms = c->queue_ms,
-                .in_flight = c->in_flight,
-                .n_fields = c->n_fields,
-                .major = s->major,
-                .minor = s->minor,
-                .gap = (uint32_t) s->gap,
-        };
-        memcpy(ret->device, record->device, strnlen(record->device, sizeof ret->device - 1));
-        memcpy(ret->run_id, record->run_id, strnlen(record->run_id, sizeof ret->run_id - 1));
-        ret->checksum = record_checksum(ret);
-}
-
-static void record_from_disk(const DiskRecord *disk, RingRecord *ret)
-{
-        *ret = (RingRecord){
-                .seq = disk->seq,
-                .snapshot = {
-                        .mono_ns = disk->mono_ns,
-                        .boot_ns = disk->boot_ns,
-                        .bracket_ns = disk->bracket_ns,
-                        .diskseq = disk->diskseq,
-                        .real_ns = disk->real_ns,
-                        .major = disk->major,
-                        .minor = disk->minor,
-                        .gap = (Gap) disk->gap,
-                        .counters = {
-                                .r_ios = disk->r_ios,
-                                .r_merges = disk->r_merges,
-                                .r_sectors = disk->r_sectors,
-                                .w_ios = disk->w_ios,
-                                .w_merges = disk->w_merges,
-                                .w_sectors = disk->w_sectors,
-                                .d_ios = disk->d_ios,
-                                .d_merges = disk->d_merges,
-                                .d_sectors = disk->d_sectors,
-                                .f_ios = disk->f_ios,
-                                .r_ms = disk->r_ms,
-                                .w_ms = disk->w_ms,
-                                .d_ms = disk->d_ms,
-                                .f_ms = disk->f_ms,
-                                .io_ms = disk->io_ms,
-                                .queue_ms = disk->queue_ms,
-                                .in_flight = disk->in_flight,
-                                .n_fields = disk->n_fields,
-                        },
-                },
-        };
-        memcpy(ret->device, disk->device, strnlen(disk->device, sizeof ret->device - 1));
-        memcpy(ret->run_id, disk->run_id, strnlen(disk->run_id, sizeof ret->run_id - 1));
-}
-
-bool ring_record_is(const DiskRecord *disk, uint64_t seq)
-{
-        return disk->seq == seq && disk->gap < _GAP_MAX && disk->checksum == record_checksum(disk);
-}
-
 int ring_append(Ring *ring, RingRecord *record)
 {
-        DiskRecord disk;
+        char data[RECORD_BYTES_MAX];
 
         record->seq = ring->next_seq;
-        record_to_disk(record, &disk);
-        int r = ring_pwrite(ring->fd, &disk, sizeof disk, ring_offset(ring, ring->next_seq));
+        ring_record_encode(&ring->layout, record, data);
+        int r = ring_pwrite(ring->fd, data, ring->layout.record_bytes, ring_offset(ring, ring->next_seq));
         ring->next_seq++;
 
         /* A failed one is tried again with the next record: until then opening has more to search, or, when
@@ -203,21 +104,36 @@ uint64_t ring_next_seq(const Ring *ring)
 
 int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret)
 {
-        DiskRecord disk;
+        char data[RECORD_BYTES_MAX];
+        size_t size = ring->layout.record_bytes;
 
         if (seq < ring_first_seq(ring) || seq >= ring->next_seq)
                 return -ENOENT;
-        ssize_t n = ring_pread(ring->fd, &disk, sizeof disk, ring_offset(ring, seq));
-        if (n != sizeof disk || !ring_record_is(&disk, seq))
+        ssize_t n = ring_pread(ring->fd, data, size, ring_offset(ring, seq));
+        if (n != (ssize_t) size || !ring_record_is(&ring->layout, data, seq))
                 return -ENODATA;
-        record_from_disk(&disk, ret);
+        ring_record_decode(&ring->layout, data, ret);
         return 0;
+}
+
+ssize_t ring_read_raw(const Ring *ring, void *data, uint64_t seq, size_t n)
+{
+        uint64_t in_a_row = ring->capacity - (seq - 1) % ring->capacity;
+
+        if (n > in_a_row)
+                n = (size_t) in_a_row;
+        ssize_t size = ring_pread(ring->fd, data, n * ring->layout.record_bytes, ring_offset(ring, seq));
+        if (size < 0)
+                return size;
+        memset((char *) data + size, 0, n * ring->layout.record_bytes - (size_t) size);
+        return (ssize_t) n;
 }
 
 Ring *ring_free(Ring *ring)
 {
         if (!ring)
                 return NULL;
+        ring_rewrite_end(ring);
         if (ring->fd >= 0)
                 (void) close(ring->fd);
         free(ring);

@@ -25,6 +25,8 @@
 
 #include <cmocka.h>
 
+#include "folder.h"
+
 /* ---- a disk that does not read ---- */
 
 static bool read_fails;
@@ -93,10 +95,7 @@ static int make_folder(void **state)
 {
         (void) state;
         n_interrupted = 0;
-        /* Thousands of files: in memory where there is such a place. */
-        (void) snprintf(folder, sizeof folder, "%s/test-past-XXXXXX",
-                        access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-        if (!mkdtemp(folder))
+        if (test_folder_make("past", folder, sizeof folder) < 0)
                 return -1;
         dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
         if (dir_fd < 0 || mkdirat(dir_fd, "runs", 0700) < 0)
@@ -107,13 +106,10 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-        char command[128];
-
         (void) state;
         close_fdp(&runs_fd);
         close_fdp(&dir_fd);
-        (void) snprintf(command, sizeof command, "rm -rf '%s'", folder);
-        return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
+        return test_folder_remove(folder);
 }
 
 static void write_document(const char id[RUN_ID_SIZE], const char *text, size_t size)

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -100,6 +101,17 @@ static void assert_record(const RingRecord *record, uint64_t seq, uint64_t paylo
         assert_string_equal(record->run_id, wanted.run_id);
 }
 
+/* Waits for the rewriting to end, if there is one. */
+static void finish(Ring *ring)
+{
+        uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + 60 * NS_PER_S;
+
+        while (ring_work(ring)) {
+                assert_true(clock_ns(CLOCK_MONOTONIC) < deadline_ns);
+                (void) usleep(100);
+        }
+}
+
 static Ring *open_ring(uint64_t capacity)
 {
         Ring *ring = NULL;
@@ -107,6 +119,7 @@ static Ring *open_ring(uint64_t capacity)
 
         assert_int_equal(ring_open(&ring, dir_fd, NAME, capacity, &damaged), 0);
         assert_false(damaged);
+        finish(ring);
         return ring;
 }
 
@@ -257,6 +270,46 @@ static void test_capacity_change(void **state)
         }
 }
 
+/* While the file is rewritten it is read and written as before, however long that takes; when it is not
+ * brought to an end, nothing has changed. */
+static void test_used_while_rewritten(void **state)
+{
+        (void) state;
+        for (unsigned seed = 0; seed < 200; seed++) {
+                uint64_t before = 2 + (uint64_t) seed * 53 % 6000, after = 2 + (uint64_t) seed * 97 % 6000;
+                _cleanup_(ring_freep) Ring *ring = NULL;
+                bool more = true;
+
+                srandom(seed);
+                (void) unlinkat(dir_fd, NAME, 0);
+                ring = open_ring(before);
+                append_numbered(ring, (uint64_t) random() % 7000);
+                close_ring(&ring);
+                assert_int_equal(ring_open(&ring, dir_fd, NAME, after, NULL), 0);
+                for (int i = 0; more && i < 3; i++) {
+                        assert_int_equal(ring_capacity(ring), before);
+                        append_numbered(ring, (uint64_t) random() % 50);
+                        assert_all_numbered(ring);
+                        more = ring_work(ring);
+                }
+                uint64_t next = ring_next_seq(ring), first = ring_first_seq(ring);
+                if (random() % 2 && more) { /* the daemon ends in the middle */
+                        close_ring(&ring);
+                        assert_false(exists(NAME ".new"));
+                        ring = open_ring(before);
+                        assert_int_equal(ring_first_seq(ring), first);
+                } else {
+                        finish(ring);
+                        assert_int_equal(ring_capacity(ring), after);
+                        /* What the old file has lost meanwhile may be in the new one. */
+                        assert_true(ring_first_seq(ring) <= (next - first > after ? next - after : first));
+                }
+                assert_int_equal(ring_next_seq(ring), next);
+                assert_all_numbered(ring);
+                assert_false(exists(NAME ".new"));
+        }
+}
+
 static void test_set_aside(void **state)
 {
         static const char *const rubbish[] = { "x", "TIERPROBE",
@@ -380,6 +433,7 @@ static void test_random_damage(void **state)
                         if (random() % 8 == 0)
                                 capacity = 2 + (uint64_t) random() % 300;
                         assert_int_equal(ring_open(&ring, dir_fd, NAME, capacity, &damaged), 0);
+                        finish(ring);
                         if (damaged) {
                                 memset(model, 0, sizeof model);
                                 set_asides++;
@@ -589,7 +643,7 @@ static void test_no_space_for_another_capacity(void **state)
         _cleanup_(ring_freep) Ring *ring = open_ring(100);
         append_numbered(ring, 250);
         close_ring(&ring);
-        limit_file_size(HEADER + 100 * RECORD);
+        limit_file_size(HEADER + 50 * RECORD);
         ring = open_ring(1000);
         limit_file_size(RLIM_INFINITY);
         assert_int_equal(ring_capacity(ring), 100);
@@ -690,6 +744,7 @@ int main(void)
                 test_case(test_append_read_wrap),
                 test_case(test_reopen_at_every_length),
                 test_case(test_capacity_change),
+                test_case(test_used_while_rewritten),
                 test_case(test_set_aside),
                 test_case(test_empty_file_is_new),
                 test_case(test_one_flipped_byte),
