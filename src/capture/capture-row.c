@@ -87,6 +87,17 @@ static bool has_column(const TextHeader *header, ColumnRole role)
         return header->known & 1U << role;
 }
 
+/* Whether the number alone has no decimals: iostat prints the same of all, so that it lost its mark. */
+static bool lost_its_mark(const RowText *row, size_t at)
+{
+        for (size_t i = 0; i < row->header->n_columns; i++) {
+                uint64_t tally = row->numbers[i].tally;
+                if ((tally_dots(tally) + tally_commas(tally) == 0) != (i == at))
+                        return false;
+        }
+        return true;
+}
+
 bool row_read_figures(const RowText *row, Figures *figures, Damage *ret_damage)
 {
         static const ColumnRole needed[] = { COLUMN_WKB, COLUMN_W_AWAIT, COLUMN_W_S };
@@ -102,6 +113,9 @@ bool row_read_figures(const RowText *row, Figures *figures, Damage *ret_damage)
                         return false;
                 wrote = wrote || figures->value[needed[i]] != 0;
         }
+        if (has_column(row->header, COLUMN_W_AWAIT) && wrote && row->header->n_columns > 1 &&
+            lost_its_mark(row, row->header->at[COLUMN_W_AWAIT]))
+                return false;
         size_t n_more = wrote ? sizeof of_writes / sizeof of_writes[0] : sizeof of_rest / sizeof of_rest[0];
         if (wrote && has_column(row->header, COLUMN_WAREQ))
                 n_more = 1;
