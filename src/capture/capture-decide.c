@@ -202,6 +202,12 @@ static void doubt_file(CaptureJudge *judge)
                 reasons_add(&reasons, REASON_UNREADABLE_ROWS,
                             "The file holds captures of several hosts (%s and others). Judge each by itself.",
                             judge->json.node);
+        else if (text->n_repeats >= 2 && text->most_repeats == 1 &&
+                 2 * text->n_repeats + 1 >= text->n_headers)
+                reasons_add(
+                        &reasons, REASON_UNREADABLE_ROWS,
+                        "Every header stands twice, as when two iostats write into one file: nobody can tell "
+                        "whose report a row is of. Judge each by itself.");
         else if (judge->decider && text->n_unread > 0 &&
                  (double) text->n_unread >
                          (1 - judge->limits.pass_ratio) * (double) (text->n_unread + judge->decider->rows))

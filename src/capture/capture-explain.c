@@ -61,6 +61,11 @@ static void explain_tables(const CaptureJudge *judge, Reasons *reasons)
                         reasons, REASON_UNREADABLE_ROWS,
                         "This is a mail as it is stored (quoted-printable): each \"=\" at the end of a line "
                         "wraps a row. Save its decoded text, or the file that iostat wrote, and judge that.");
+        else if (text->joined || judge->joined)
+                reasons_add(
+                        reasons, REASON_UNREADABLE_ROWS,
+                        "The ends of the lines are lost: header and rows stand on one. Judge the file that "
+                        "iostat wrote: iostat -xyz 1 > FILE.");
         else if (text->wrap_columns > 0)
                 reasons_add(
                         reasons, REASON_UNREADABLE_ROWS,
@@ -172,7 +177,7 @@ void capture_explain(CaptureJudge *judge)
 
         if (judge->rows.n_devices > 0)
                 explain_devices(judge, &reasons);
-        else if (judge->text.n_headers > 0 || judge->text.wrap_columns > 0)
+        else if (judge->text.n_headers > 0 || judge->text.wrap_columns > 0 || judge->joined)
                 explain_tables(judge, &reasons);
         else if (judge->is_json)
                 explain_json(judge, &reasons);

@@ -101,6 +101,7 @@ static bool parse_tokens(const char *line, const Token *tokens, size_t n, TextHe
                         end++;
                 header->n_before = device;
         }
+        header->tags = line_tags(tokens, header->n_before);
         header->n_prefix = header->n_before - line_lead(tokens, header->n_before + 1);
         header->indent = (size_t) (tokens[0].text - line);
         if (!header->name_last && glue < sizeof header->glue) {
@@ -108,6 +109,11 @@ static bool parse_tokens(const char *line, const Token *tokens, size_t n, TextHe
                 header->glue_size = glue;
         }
         take_columns(tokens + first, end - first, header);
+        size_t n_numbers = 0;
+        for (size_t i = end; i < n; i++)
+                n_numbers += token_is_number(&tokens[i]);
+        if (n_numbers >= end - first)
+                header->state = HEADER_JOINED;
         if (tokens[n - 1].text[tokens[n - 1].size - 1] == '=')
                 header->state = HEADER_ENCODED;
         return true;

@@ -12,6 +12,7 @@ typedef enum HeaderState {
         HEADER_WHOLE,
         HEADER_WRAPPED, /* its columns go on in the next line: nobody can tell where those of a row do */
         HEADER_ENCODED, /* so does the line, by quoted-printable */
+        HEADER_JOINED,  /* rows stand on the same line */
 } HeaderState;
 
 /* What a header says of the rows below it. */
@@ -21,6 +22,7 @@ typedef struct TextHeader {
         bool name_last;            /* --pretty */
         size_t n_before;           /* words in front of its own */
         size_t n_prefix;           /* of them, those that are no date, time or tag */
+        uint32_t tags;             /* of them, see line_tags() */
         char glue[TEXT_GLUE_SIZE]; /* what stands in front of "Device" without a blank */
         size_t glue_size;
         Separators separators;

@@ -31,6 +31,7 @@ struct CaptureJudge {
         char head[KIND_HEAD_SIZE];
         uint64_t size;
         uint64_t n_overlong;
+        bool joined;                                 /* a line has a header and more than any */
         bool has_text;                               /* more than blanks */
         const char *kind;                            /* the program that printed it; NULL unknown */
         size_t searched;                             /* bytes, for that */

@@ -9,6 +9,8 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/text.h"
 
+#include "number.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
@@ -69,6 +71,23 @@ static int take_damaged(JsonReader *reader, Damage damage)
         return device < 0 ? device : rows_add_damaged(reader->rows, (uint32_t) device, damage);
 }
 
+/* A number, or a string of one, as some programs write it. */
+static bool read_number(const json_t *value, double *ret)
+{
+        const char *text = json_string_value(value);
+        Number number;
+
+        if (!text) {
+                *ret = json_number_value(value);
+                return json_is_number(value);
+        }
+        if (!number_parse(text, strlen(text), SCALE_AWAIT_DIGITS, &number) || number.suffix ||
+            strchr(text, ','))
+                return false;
+        *ret = (double) number.value / SCALE_AWAIT;
+        return true;
+}
+
 /* The figures of a row; false when one of them is no number. A null is as if it were not there. */
 static bool read_figures(const json_t *disk, Figures *ret)
 {
@@ -82,13 +101,13 @@ static bool read_figures(const json_t *disk, Figures *ret)
                 const json_t *value = json_object_get(disk, column->name + (column->name[0] == '%'));
                 if (!value || json_is_null(value))
                         continue;
-                if (!json_is_number(value))
+                double number = 0;
+                if (!read_number(value, &number))
                         return false;
                 int64_t scale = column->role == COLUMN_W_AWAIT ? SCALE_AWAIT : SCALE_WKB;
                 if (column->role == COLUMN_WKB)
                         f.if_sectors = column->kb > 1 ? 2048 : column->kb < 1 ? 1 : 2;
-                figures_set(&f, column->role,
-                            scale_number(json_number_value(value), column->kb * (double) scale),
+                figures_set(&f, column->role, scale_number(number, column->kb * (double) scale),
                             JSON_ROUNDING * column->kb);
         }
         /* Keys of the versions before and after those that print sectors. */
@@ -138,7 +157,9 @@ static int take_object(JsonReader *reader, bool whole)
                        : whole        ? take_row(reader)
                                       : take_damaged(reader, DAMAGE_CUT);
         /* Whose row it might have been, nobody knows. */
-        return reader->broken ? rows_mark_lost(reader->rows) : 0;
+        bool figures = memmem(reader->object, reader->size, "await", 5) ||
+                       memmem(reader->object, reader->size, "/s\"", 3);
+        return reader->broken && figures ? rows_mark_lost(reader->rows) : 0;
 }
 
 /* ---- the document ---- */
@@ -220,10 +241,36 @@ static void follow_string(JsonReader *reader, char c)
                 reader->word[reader->word_size++] = c;
 }
 
-/* What quotes and comments put before a line, and blanks. */
-static bool is_mark(char c)
+/* What stands before the JSON of a line, with one 0 for any number: it is the same in every line. */
+static void collect_lead(JsonReader *reader, char c)
 {
-        return (unsigned char) c <= ' ' || strchr(">|#*", c);
+        if ((unsigned char) c <= ' ' || reader->lead_size == sizeof reader->lead)
+                return;
+        if (c >= '0' && c <= '9') {
+                c = '0';
+                if (reader->lead_size > 0 && reader->lead[reader->lead_size - 1] == c)
+                        return;
+        }
+        reader->lead[reader->lead_size++] = c;
+}
+
+/* What stands before the JSON of a line is complete. When the line before ended inside of a value, it may be
+ * the rest of that. */
+static void check_lead(JsonReader *reader)
+{
+        const char *lead = reader->lead;
+        size_t size = reader->lead_size;
+        const char *open = memchr(lead, '[', size), *close = memchr(lead, ']', size);
+        bool usual = size == reader->usual_lead_size && memcmp(lead, reader->usual_lead, size) == 0;
+
+        if (close && (!open || close < open))
+                reader->broken = true; /* the array ends, but its object does not */
+        else if (reader->last == ',' || reader->last == '{') {
+                memcpy(reader->usual_lead, lead, size);
+                reader->usual_lead_size = size;
+        } else if (size > 0 && (!usual || (size == 1 && lead[0] == '0')))
+                reader->broken = true;
+        reader->lead_size = 0;
 }
 
 static int follow(JsonReader *reader, char c)
@@ -279,13 +326,13 @@ int json_feed(JsonReader *reader, const char *data, size_t size)
                         continue;
                 }
                 if (reader->line_begins && reader->collecting) {
-                        if (c == '"' || c == '{' || c == '}')
+                        if (c == '"' || c == '{' || c == '}') {
+                                check_lead(reader);
                                 reader->line_begins = false;
-                        else if (c != '[' && c != ']') {
-                                /* A value that the line before did not end may go on here. */
-                                if (reader->last != ',' && reader->last != '{' && !is_mark(c))
-                                        reader->broken = true;
-                                continue;
+                        } else {
+                                collect_lead(reader, c);
+                                if (c != '[' && c != ']')
+                                        continue;
                         }
                 }
                 if (!(reader->line_begins && reader->collecting))
@@ -304,8 +351,11 @@ void json_end_line(JsonReader *reader)
                 reader->escaped = false;
                 reader->broken = true; /* no string holds the end of a line */
         }
+        if (reader->collecting && reader->lead_size > 0)
+                check_lead(reader);
         collect(reader, ' ');
         reader->line_begins = true;
+        reader->lead_size = 0;
 }
 
 bool json_is_cut(const JsonReader *reader)

@@ -6,6 +6,7 @@
 
 #define JSON_MAX_OBJECT 16384 /* bytes of one row; sysstat's have some 500 */
 #define JSON_WORD_SIZE 64
+#define JSON_LEAD_SIZE 96
 
 typedef struct JsonReader {
         Rows *rows;
@@ -15,6 +16,8 @@ typedef struct JsonReader {
         bool collecting;  /* no other brace has come yet */
         bool broken;      /* a line ends inside of a value, or it is too long */
         bool line_begins; /* what stands before the first quote or brace of a line is no part of it */
+        char lead[JSON_LEAD_SIZE], usual_lead[JSON_LEAD_SIZE]; /* that, of this line and of another */
+        size_t lead_size, usual_lead_size;
         bool in_string, escaped;
         char last; /* character of the object that is not blank */
 

@@ -112,6 +112,8 @@ static const struct {
         { "bytes", "copied, ", "dd" },
         { "records in", "", "dd" },
         { "buffered disk reads", "", "hdparm" },
+        { "\\\"disk_device\\\"", "", "a log that holds iostat's JSON as one string (jq -r takes it out)" },
+        { "'disk_device'", "", "Python, which writes no JSON so (json.dumps does)" },
         { "iostat: command not found", "", "a shell that found no iostat (it is in the package sysstat)" },
         { "iostat: not found", "", "a shell that found no iostat (it is in the package sysstat)" },
         { "Usage: iostat", "", "iostat's help" },

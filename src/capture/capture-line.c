@@ -88,13 +88,12 @@ static size_t markup_length(const char *text, size_t size)
         return 0;
 }
 
-/* How long a blank or an invisible character beyond ASCII is at TEXT, 0 when it is none. */
+/* How long a blank beyond ASCII is at TEXT, 0 when it is none. */
 static size_t blank_length(const char *text, size_t size)
 {
         static const char *const blanks[] = {
                 "\xc2\xa0",     /* no-break space */
                 "\xe3\x80\x80", /* ideographic space */
-                "\xef\xbb\xbf", /* byte order mark */
                 "\xe2\x80\xaf", /* narrow no-break space */
                 "\xe2\x94\x82", /* the line of a box */
         };
@@ -102,10 +101,37 @@ static size_t blank_length(const char *text, size_t size)
         for (size_t i = 0; i < ELEMENTSOF(blanks); i++)
                 if (strlen(blanks[i]) <= size && memcmp(text, blanks[i], strlen(blanks[i])) == 0)
                         return strlen(blanks[i]);
-        /* U+2000 to U+200F: spaces of all widths */
+        /* U+2000 to U+200A: spaces of all widths */
         bool thin = size >= 3 && memcmp(text, "\xe2\x80", 2) == 0 && (unsigned char) text[2] >= 0x80 &&
-                    (unsigned char) text[2] <= 0x8f;
+                    (unsigned char) text[2] <= 0x8a;
         return thin ? 3 : 0;
+}
+
+/* How long at TEXT is what nobody sees: byte order marks, U+200B to U+200F, the emphasis and the escapes of
+ * Markdown. 0 when it is none. */
+static size_t invisible_length(const char *text, size_t size)
+{
+        unsigned char c = (unsigned char) text[0];
+
+        if (c == '\033')
+                return escape_length(text, size);
+        if (c == '*' || c == '`' || (c == '\\' && size > 1 && (text[1] == '_' || text[1] == '%')))
+                return 1;
+        if (size < 3 || c < 0x80)
+                return 0;
+        bool width = memcmp(text, "\xe2\x80", 2) == 0 && (unsigned char) text[2] >= 0x8b &&
+                     (unsigned char) text[2] <= 0x8f;
+        return width || memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* How long a hyphen of a word processor is at TEXT, 0 when it is none: U+2010 to U+2015, U+2212. */
+static size_t hyphen_length(const char *text, size_t size)
+{
+        if (size < 3 || text[0] != '\xe2')
+                return 0;
+        unsigned char last = (unsigned char) text[2];
+        bool hyphen = text[1] == '\x80' && last >= 0x90 && last <= 0x95;
+        return hyphen || memcmp(text, "\xe2\x88\x92", 3) == 0 ? 3 : 0;
 }
 
 size_t line_plain(const char *line, size_t size, char *plain, bool *ret_changed)
@@ -115,17 +141,18 @@ size_t line_plain(const char *line, size_t size, char *plain, bool *ret_changed)
         *ret_changed = false;
         for (size_t i = 0; i < size;) {
                 unsigned char c = (unsigned char) line[i];
-                size_t skip = c == '\033'            ? escape_length(line + i, size - i)
-                              : c == '<' || c == '&' ? markup_length(line + i, size - i)
-                              : c >= 0x80            ? blank_length(line + i, size - i)
-                                                     : 0;
-                if (skip == 0) {
+                size_t hyphen = c >= 0x80 ? hyphen_length(line + i, size - i) : 0;
+                size_t blank = c == '<' || c == '&' ? markup_length(line + i, size - i)
+                               : c >= 0x80          ? blank_length(line + i, size - i)
+                                                    : 0;
+                size_t nothing = invisible_length(line + i, size - i);
+                size_t skip = hyphen + blank + nothing;
+
+                if (skip == 0)
                         plain[n++] = line[i++];
-                        continue;
-                }
-                if (c != '\033')
-                        plain[n++] = ' ';
-                *ret_changed = true;
+                else if (nothing == 0)
+                        plain[n++] = hyphen ? '-' : ' ';
+                *ret_changed = *ret_changed || skip > 0;
                 i += skip;
         }
         plain[n] = ' ';

@@ -54,8 +54,8 @@ typedef enum Separators {
 size_t line_split(const char *line, size_t size, Separators separators, Token tokens[LINE_MAX_TOKENS]);
 
 /* Copies LINE into PLAIN of SIZE + 1 bytes, with a blank behind it, without what terminals, mail and web
- * pages put into it: escape sequences, tags, and the blanks that are not ASCII. Returns the size;
- * *ret_changed: whether anything was left out. */
+ * pages put into it: escape sequences, tags, emphasis, and blanks and hyphens beyond ASCII. Returns the
+ * size; *ret_changed: whether anything was left out. */
 size_t line_plain(const char *line, size_t size, char *plain, bool *ret_changed);
 
 bool token_is(const Token *token, const char *text);

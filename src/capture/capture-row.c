@@ -87,6 +87,21 @@ static bool has_column(const TextHeader *header, ColumnRole role)
         return header->known & 1U << role;
 }
 
+static size_t count_decimals(const Token *token)
+{
+        const char *mark = memchr(token->text, '.', token->size);
+
+        if (!mark)
+                mark = memchr(token->text, ',', token->size);
+        return mark ? (size_t) (token->text + token->size - mark) - 1 : 0;
+}
+
+bool row_is_torn(const Token *tokens, size_t n)
+{
+        return n >= 2 && token_is_number(&tokens[n - 1]) && token_is_number(&tokens[n - 2]) &&
+               count_decimals(&tokens[n - 1]) < count_decimals(&tokens[n - 2]);
+}
+
 /* Whether the number alone has no decimals: iostat prints the same of all, so that it lost its mark. */
 static bool lost_its_mark(const RowText *row, size_t at)
 {
@@ -116,6 +131,11 @@ bool row_read_figures(const RowText *row, Figures *figures, Damage *ret_damage)
         if (has_column(row->header, COLUMN_W_AWAIT) && wrote && row->header->n_columns > 1 &&
             lost_its_mark(row, row->header->at[COLUMN_W_AWAIT]))
                 return false;
+        size_t last = row->header->n_columns - 1;
+        for (size_t i = 0; i < sizeof needed / sizeof needed[0] && row->at_edge; i++)
+                if (has_column(row->header, needed[i]) && row->header->at[needed[i]] == last &&
+                    row_is_torn(row->numbers, last + 1))
+                        return false;
         size_t n_more = wrote ? sizeof of_writes / sizeof of_writes[0] : sizeof of_rest / sizeof of_rest[0];
         if (wrote && has_column(row->header, COLUMN_WAREQ))
                 n_more = 1;
@@ -230,17 +250,17 @@ OddRow row_find(const TextHeader *header, const char *pending, const Token *toke
         bool beside = header->n_before > 0 && row.run == wanted + header->n_before && row.first == 0;
         bool alone = row.first == line_lead(tokens, row.first + 1); /* nothing but dates and tags before */
 
-        if (header->name_last || pending) {
-                if (beside)
-                        row.first += header->n_before;
-                else if (row.run != wanted || !alone)
+        size_t ahead = beside ? header->n_before : 0;
+        if (header->name_last || (pending && (beside || (row.run == wanted && alone)))) {
+                if (!beside && (row.run != wanted || !alone))
                         return row;
+                row.first += ahead;
                 row.n_lead = row.first;
                 size_t end = row.first + wanted;
                 if (!header->name_last) {
                         row.name = pending;
                         row.name_size = strlen(pending);
-                        row.whole = end == n;
+                        row.whole = row.pending = end == n;
                 } else if (end < n) {
                         row.name = tokens[end].text;
                         row.name_size = (size_t) (tokens[n - 1].text + tokens[n - 1].size - row.name);

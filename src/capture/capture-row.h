@@ -12,6 +12,7 @@ typedef struct OddRow {
         size_t first;  /* the first of the numbers */
         size_t run;    /* how many there are in a row */
         bool whole;
+        bool pending; /* the name is that which stood alone */
 } OddRow;
 
 /* Finds the row in a line that iostat alone would not have printed so. PENDING: the name that stood alone on
@@ -37,7 +38,12 @@ typedef struct RowText {
         const TextHeader *header;
         const Token *numbers;
         char mark;
+        bool at_edge; /* the line ends where the header's does: if lines were cut, the last number may have
+                         been */
 } RowText;
+
+/* Whether the last number lacks its end: iostat prints the same number of decimals of all. */
+bool row_is_torn(const Token *numbers, size_t n);
 
 /* Reads what the judge needs of a row, and of what else it says as much as is worth the time. */
 bool row_read_figures(const RowText *row, Figures *figures, Damage *ret_damage);

@@ -50,9 +50,22 @@ static void enter_section(TextReader *reader, uint32_t signature)
         reader->signatures[reader->n_signatures++] = signature;
 }
 
-static int enter_header(TextReader *reader, const TextHeader *header, size_t line_size)
+/* A header right behind its like: iostat -z, of which the blank lines were left out, had nothing to show. */
+static void note_repeat(TextReader *reader, const TextHeader *header)
+{
+        bool repeats = reader->after_header && header->signature == reader->header.signature;
+
+        reader->n_repeats += repeats;
+        reader->n_repeats_in_a_row = repeats ? reader->n_repeats_in_a_row + 1 : 0;
+        if (reader->n_repeats_in_a_row > reader->most_repeats)
+                reader->most_repeats = reader->n_repeats_in_a_row;
+}
+
+static int enter_header(TextReader *reader, const TextHeader *header)
 {
         int r = drop_pending(reader);
+
+        note_repeat(reader, header);
 
         reader->header = *header;
         if (reader->after_piece)
@@ -66,7 +79,8 @@ static int enter_header(TextReader *reader, const TextHeader *header, size_t lin
         reader->previous = -1;
         reader->n_headers++;
         reader->encoded = reader->encoded || header->state == HEADER_ENCODED;
-        reader->header_size = line_size;
+        reader->joined = reader->joined || header->state == HEADER_JOINED;
+        reader->header_size = reader->line_size;
         enter_section(reader, header->signature);
         return r;
 }
@@ -116,7 +130,10 @@ static int find_device(const TextReader *reader, const char *name, size_t size)
 static int take_row(TextReader *reader, const char *name, size_t size, bool group, const Token *numbers,
                     char mark)
 {
-        RowText row = { .header = &reader->header, .numbers = numbers, .mark = mark };
+        RowText row = { .header = &reader->header,
+                        .numbers = numbers,
+                        .mark = mark,
+                        .at_edge = !reader->header.name_last && reader->line_size == reader->header_size };
         Figures figures = { .if_sectors = 1 };
         Damage damage = DAMAGE_CUT;
 
@@ -171,13 +188,12 @@ static int take_odd_row(TextReader *reader, const char *line, const Token *token
         const TextHeader *header = &reader->header;
         char name[CAPTURE_NAME_SIZE], mark = 0;
         size_t indent = (size_t) (tokens[0].text - line);
-        bool group = header->name_last
-                             ? row->name[-1] == ' ' && row->name[-2] == ' '
-                             : !reader->has_pending && row->n_lead == 0 && indent == header->indent + 1;
+        bool group = header->name_last ? row->name[-1] == ' ' && row->name[-2] == ' '
+                                       : !row->pending && row->n_lead == 0 && indent == header->indent + 1;
 
         if (!has_same_tags(reader, tokens, row->n_lead, row->name))
                 return 0;
-        size_t led = reader->has_pending ? 0 : (size_t) (row->name - tokens[0].text);
+        size_t led = row->pending ? 0 : (size_t) (row->name - tokens[0].text);
         if (led > 0 && !header->name_last && reader->n_led++ == 0)
                 keep_sample(reader->lead, tokens[0].text, led);
         if (!row_find_mark(tokens + row->first, header->n_columns, &mark))
@@ -199,7 +215,8 @@ static int take_damaged(TextReader *reader, const Token *tokens, size_t n, const
                 device = rows_find(reader->rows, token->text + glue, token->size - glue);
         }
         /* The numbers that a row before lacked: it was one, on two lines. */
-        if (device < 0 && reader->open_numbers > 0 && row->run > 0 &&
+        bool numbers_only = row->run > 0 && row->first == line_lead(tokens, row->first + 1);
+        if (device < 0 && reader->open_numbers > 0 && numbers_only &&
             reader->open_numbers + row->run >= header->n_columns) {
                 if (reader->open_device >= 0)
                         rows_rename_damage(reader->rows, (uint32_t) reader->open_device, DAMAGE_CUT,
@@ -214,7 +231,10 @@ static int take_damaged(TextReader *reader, const Token *tokens, size_t n, const
         reader->open_size = line_size;
         reader->open_device = device;
         if (device < 0) {
-                reader->n_unread += row->run >= 3;
+                /* A name and numbers to the end, or enough of them: who knows of which device. */
+                const Token *before = row->first > 0 ? &tokens[row->first - 1] : NULL;
+                bool named = before && row->first + row->run == n && row_is_name(before->text, before->size);
+                reader->n_unread += row->run >= 3 || named;
                 return rows_mark_lost(reader->rows);
         }
         reader->n_damaged++;
@@ -223,6 +243,14 @@ static int take_damaged(TextReader *reader, const Token *tokens, size_t n, const
 }
 
 /* ---- lines ---- */
+
+static bool is_ascii(const Token *token)
+{
+        for (size_t i = 0; i < token->size; i++)
+                if ((unsigned char) token->text[i] >= 0x80)
+                        return false;
+        return true;
+}
 
 /* What iostat prints itself: a name and as many plain numbers as there are columns. */
 static bool is_clean_row(const TextReader *reader, const Token *tokens, size_t n)
@@ -233,29 +261,13 @@ static bool is_clean_row(const TextReader *reader, const Token *tokens, size_t n
                !header->name_last && header->n_before == 0 && header->glue_size == 0 &&
                tally_others(tokens[0].tally) > 0 && tokens_are_plain(tokens + 1, n - 1) &&
                (find_device(reader, tokens[0].text, tokens[0].size) >= 0 ||
-                (row_is_name(tokens[0].text, tokens[0].size) &&
+                (is_ascii(&tokens[0]) && row_is_name(tokens[0].text, tokens[0].size) &&
                  row_glue_length(header, tokens[0].text, tokens[0].size) == 0));
-}
-
-static size_t count_decimals(const Token *token)
-{
-        const char *mark = memchr(token->text, '.', token->size);
-
-        if (!mark)
-                mark = memchr(token->text, ',', token->size);
-        return mark ? (size_t) (token->text + token->size - mark) - 1 : 0;
-}
-
-/* Whether the last number of a file lacks its end: all numbers of a row have as many decimals. */
-static bool is_torn(const Token *tokens, size_t n)
-{
-        return n >= 2 && token_is_number(&tokens[n - 1]) && token_is_number(&tokens[n - 2]) &&
-               count_decimals(&tokens[n - 1]) < count_decimals(&tokens[n - 2]);
 }
 
 static int take_clean_row(TextReader *reader, const char *line, const Token *tokens, size_t n, bool last)
 {
-        if (last && is_torn(tokens, n)) {
+        if (last && row_is_torn(tokens, n)) {
                 reader->cut = true;
                 return 0;
         }
@@ -287,7 +299,7 @@ static bool is_blank(const TextReader *reader, const Token *tokens, size_t n)
                 if (memchr(tokens[i].text, '"', tokens[i].size) ||
                     memchr(tokens[i].text, '{', tokens[i].size) || token_is(&tokens[i], "["))
                         return false;
-        if (n == 0 || (n == reader->header.n_before && !token_is_number(&tokens[n - 1])))
+        if (n == 0 || (n == reader->header.n_before && line_tags(tokens, n) == reader->header.tags))
                 return true;
         /* A date has no two numbers in a row, and none with decimals. */
         size_t first = 0, other = 0;
@@ -349,10 +361,14 @@ static bool take_name(TextReader *reader, const Token *tokens, size_t n)
         return true;
 }
 
-static bool starts_with_device(const TextReader *reader, const Token *tokens, size_t n)
+/* Whether numbers stand behind the name of a device that has rows. */
+static bool names_device(const TextReader *reader, const Token *tokens, const OddRow *row)
 {
-        return n >= 3 && rows_find(reader->rows, tokens[0].text, tokens[0].size) >= 0 &&
-               token_is_number(&tokens[1]) && token_is_number(&tokens[2]);
+        if (row->run < 2 || row->first == 0)
+                return false;
+        const Token *name = &tokens[row->first - 1];
+        size_t glue = row_glue_length(&reader->header, name->text, name->size);
+        return rows_find(reader->rows, name->text + glue, name->size - glue) >= 0;
 }
 
 static int take_table_line(TextReader *reader, const char *line, size_t size, const Token *tokens, size_t n,
@@ -363,18 +379,18 @@ static int take_table_line(TextReader *reader, const char *line, size_t size, co
         if (row.whole && last && reader->header.name_last &&
             rows_find(reader->rows, row.name, row.name_size) < 0)
                 row.whole = false; /* a name cut short would be another device */
-        if (row.whole && !(last && is_torn(tokens, n)))
-                return take_odd_row(reader, line, tokens, &row);
-        int r = drop_pending(reader);
+        int r = row.whole && row.pending ? 0 : drop_pending(reader);
         if (r < 0)
                 return r;
+        if (row.whole && !(last && row_is_torn(tokens, n)))
+                return take_odd_row(reader, line, tokens, &row);
         if (last && row.run > 0) {
                 reader->cut = true;
                 return 0;
         }
         if (row.run == 0 && take_name(reader, tokens, n))
                 return 1;
-        if (row.run > 0 && (reader->in_table || starts_with_device(reader, tokens, n)))
+        if (row.run > 0 && (reader->in_table || names_device(reader, tokens, &row)))
                 return take_damaged(reader, tokens, n, &row, size);
         if (reader->in_table)
                 r = rows_mark_lost(reader->rows);
@@ -390,7 +406,7 @@ static int take_odd_line(TextReader *reader, const char *line, size_t size, cons
 
         if (header_parse(line, size, &header)) {
                 remember_header(reader, line, size, &header);
-                return enter_header(reader, &header, size);
+                return enter_header(reader, &header);
         }
         if (n == SIZE_MAX)
                 return reader->in_table ? rows_mark_lost(reader->rows) : 1;
@@ -428,6 +444,7 @@ int text_take_line(TextReader *reader, const char *line, size_t size, bool last)
         Token tokens[LINE_MAX_TOKENS];
         bool changed = false;
 
+        reader->line_size = size;
         size_t n = line_split(line, size, reader->header.separators, tokens);
         if (n == 0)
                 return take_blank(reader);
@@ -443,7 +460,7 @@ int text_take_line(TextReader *reader, const char *line, size_t size, bool last)
         }
         const TextHeader *known = size > 0 ? find_known_header(reader, line, size) : NULL;
         if (known)
-                return enter_header(reader, known, size);
+                return enter_header(reader, known);
         size = line_plain(line, size, reader->plain, &changed);
         line = changed ? reader->plain : line;
         if (changed) {

@@ -25,24 +25,27 @@ typedef struct TextReader {
         size_t n_signatures;
         char pending[CAPTURE_NAME_SIZE]; /* a name that stood alone on its line (old -h) */
         bool has_pending;
-        bool after_cpu;                /* the values of avg-cpu are next */
-        bool after_header;             /* the line before was a header, or a piece of one */
-        bool after_piece;              /* it was a line of columns without "Device" */
-        bool in_table;                 /* a header has come, and no blank line since */
-        bool spaced;                   /* a blank line follows every line of the table */
-        unsigned n_blank;              /* blank lines in a row, of a spaced table */
-        int previous;                  /* device of the row before: the next one is likely the one after */
-        int open_device;               /* of a row just taken for damaged, -1: not known */
-        size_t open_numbers;           /* how many it had, 0: there is none */
-        size_t open_size, header_size; /* of their lines */
-        uint32_t tags;                 /* of the rows: "node1:" */
+        bool after_cpu;      /* the values of avg-cpu are next */
+        bool after_header;   /* the line before was a header, or a piece of one */
+        bool after_piece;    /* it was a line of columns without "Device" */
+        bool in_table;       /* a header has come, and no blank line since */
+        bool spaced;         /* a blank line follows every line of the table */
+        unsigned n_blank;    /* blank lines in a row, of a spaced table */
+        int previous;        /* device of the row before: the next one is likely the one after */
+        int open_device;     /* of a row just taken for damaged, -1: not known */
+        size_t open_numbers; /* how many it had, 0: there is none */
+        size_t open_size, header_size, line_size; /* of their lines, and of the line at hand */
+        uint32_t tags;                            /* of the rows: "node1:" */
         bool has_tags;
         char plain[CAPTURE_MAX_LINE + 1]; /* a line without its colours */
 
         uint64_t n_headers, n_rows_without_header, n_damaged, n_unread;
-        uint64_t n_wrapped;          /* rows that go on in the next line */
-        size_t wrap_columns;         /* the longest line of what is wrapped */
-        bool encoded;                /* a header was */
+        uint64_t n_wrapped;  /* rows that go on in the next line */
+        size_t wrap_columns; /* the longest line of what is wrapped */
+        bool encoded;        /* a header was */
+        bool joined;         /* rows stood on a header's line */
+        uint64_t n_repeats;  /* headers right behind their like */
+        unsigned n_repeats_in_a_row, most_repeats;
         bool has_cpu;                /* a line of avg-cpu */
         uint64_t n_led;              /* rows behind other text */
         char lead[TEXT_SAMPLE_SIZE]; /* of the first one */

@@ -148,7 +148,7 @@ static unsigned clamp_unsigned(uint64_t n)
 /* ---- why the rows of a device cannot be judged ---- */
 
 static const char *const damage_texts[N_DAMAGES] = {
-        [DAMAGE_CUT] = "cut or overwritten. Capture again",
+        [DAMAGE_CUT] = "cut, overwritten, or with what is no number. Capture again",
         [DAMAGE_WRAPPED] = "wrapped over two lines. Capture into a file: iostat -xyz 1 > FILE",
         [DAMAGE_MARKS] =
                 "decimal points and commas are mixed, as in 716,800 beside 0.00, and nobody can tell "

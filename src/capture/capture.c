@@ -65,17 +65,15 @@ static bool is_json(const char *line, size_t size)
                 contains(line, size, "\"disk\"") || contains(line, size, "\"disk_device\""));
 }
 
-/* Whether the line only opens brackets, as in front of JSON. */
+/* Whether the line only opens a bracket, behind what stands in front of every line: that of JSON. */
 static bool opens_brackets(const char *line, size_t size)
 {
-        bool any = false;
+        Token tokens[LINE_MAX_TOKENS];
+        size_t n = line_split(line, size, SEPARATED_BY_BLANKS, tokens);
 
-        for (size_t i = 0; i < size; i++)
-                if (line[i] == '{' || line[i] == '[')
-                        any = true;
-                else if ((unsigned char) line[i] > ' ' && !strchr(">|#*", line[i]))
-                        return false;
-        return any;
+        if (n == 0 || n == SIZE_MAX || (!token_is(&tokens[n - 1], "{") && !token_is(&tokens[n - 1], "[")))
+                return false;
+        return line_lead(tokens, n) == n - 1;
 }
 
 /* "Linux 6.1.0 (host)   11/30/2026": captures of several hosts in one file are told apart by it. */
@@ -116,6 +114,8 @@ static int take_other(CaptureJudge *judge, const char *line, size_t size)
         if (opens_brackets(line, size))
                 return feed_json(judge, line, size);
         judge->has_text = true;
+        judge->joined = judge->joined || (contains(line, size, "Device") && contains(line, size, "w_await") &&
+                                          contains(line, size, "/s "));
         look_for_host(judge, line, size);
         if (!judge->kind && judge->text.n_headers == 0 && judge->searched < KIND_SEARCH) {
                 judge->searched += size;
@@ -202,6 +202,8 @@ static int end_line(CaptureJudge *judge, bool last)
         }
         judge->n_overlong++;
         judge->has_text = true;
+        judge->joined = judge->joined ||
+                        (contains(judge->line, size, "Device") && contains(judge->line, size, "w_await"));
         return judge->text.in_table ? rows_mark_lost(&judge->rows) : 0;
 }
 

@@ -10,7 +10,7 @@ from harness import ROOT, SANITIZED, TIERPROBE
 
 CAPTURES = ROOT / "tests" / "data" / "judge" / "layouts"
 PUBLISHED = ROOT / "tests" / "data" / "judge" / "published"
-REPORTS = ROOT / "tests" / "data" / "judge" / "reports"
+REPORTS = [ROOT / "tests" / "data" / "judge" / name for name in ("reports", "mangled")]
 STATUS = {"pass": 0, "fail": 2, "inconclusive": 3}
 EXPECTED = [line.split("\t") for line in (PUBLISHED / "expected.tsv").read_text().splitlines()[1:]]
 HEADER = "Device r/s w/s rkB/s wkB/s w_await %util\n"
@@ -40,13 +40,14 @@ def test_published(file, device, verdict):
     assert set(judged["samples"]) == {"total", "passing"}
 
 
-REPORTED = [line.split("\t") for line in (REPORTS / "expected.tsv").read_text().splitlines()[1:]]
+REPORTED = [(folder / row[0], *row[1:3]) for folder in REPORTS
+            for row in (line.split("\t") for line in (folder / "expected.tsv").read_text().splitlines()[1:])]
 
 
-@pytest.mark.parametrize("file,device,accepted", [row[:3] for row in REPORTED], ids=["/".join(row[:2]) for row in REPORTED])
+@pytest.mark.parametrize("file,device,accepted", REPORTED, ids=[f"{row[0].name}/{row[1]}" for row in REPORTED])
 def test_reports(file, device, accepted):
     """Exit status and document agree, whatever the file holds."""
-    arguments = ["--json", str(REPORTS / file)] + (["--device", device] if device != "-" else [])
+    arguments = ["--json", str(file)] + (["--device", device] if device != "-" else [])
     result = judge(*arguments)
     document = json.loads(result.stdout)
     assert document["verdict"] in accepted.split("|")
@@ -55,7 +56,7 @@ def test_reports(file, device, accepted):
 
 
 def test_every_report_has_its_line():
-    files = {path.name for path in REPORTS.iterdir()} - {"expected.tsv"}
+    files = {path for folder in REPORTS for path in folder.iterdir() if path.name != "expected.tsv"}
     assert files == {row[0] for row in REPORTED}
 
 

@@ -182,6 +182,7 @@ static void test_reports(void **state)
 {
         (void) state;
         check_folder("reports", 56, check_report);
+        check_folder("mangled", 24, check_report);
 }
 
 static const char *first_detail(const CaptureJudge *judge)

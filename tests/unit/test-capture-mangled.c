@@ -485,6 +485,23 @@ static void fold(FILE *out, const Text *text, const Capture *c)
         }
 }
 
+/* What a terminal or a program cut off at the right. */
+static void cut(FILE *out, const Text *text, const Capture *c)
+{
+        size_t width = 20 + any(170), column = 0;
+        bool dots = once_in(3);
+
+        (void) c;
+        for (size_t i = 0; i < text->size; i++, column++) {
+                if (text->bytes[i] == '\n')
+                        column = (size_t) -1;
+                if (column == width && dots)
+                        (void) fputs("...", out);
+                if (column < width || column == (size_t) -1)
+                        (void) fputc(text->bytes[i], out);
+        }
+}
+
 /* 1234567.00 as 1,234,567.00, and without its decimals when there are thousands: ambiguous. */
 static void group(FILE *out, const Text *text, const Capture *c)
 {
@@ -675,6 +692,7 @@ static void test_fold(void **state)
 {
         (void) state;
         check(fold, NULL, "fold", NO_OTHER, 1);
+        check(cut, NULL, "cut", NO_OTHER, 1);
 }
 
 static void test_damage(void **state)
@@ -689,6 +707,7 @@ static void test_both(void **state)
         check(lead, surround, "lead, surround", SAME, 1);
         check(recode, lead, "recode, lead", NO_OTHER, 1);
         check(lead, fold, "lead, fold", NO_OTHER, 1);
+        check(lead, cut, "lead, cut", NO_OTHER, 1);
         check(group, lead, "group, lead", NO_OTHER, 1);
         check(lead, damage, "lead, damage", NO_FLIP, 16);
         check(recode, damage, "recode, damage", NO_FLIP, 16);
