@@ -6,45 +6,27 @@
 
 #include "tierprobe/units.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <microhttpd.h>
 #include <stdio.h>
 #include <string.h>
-
-static int hex_digit(char c)
-{
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
 
 /* Decodes TEXT where it stands. "+" is itself, as in RFC 3986: a time may have one, and no value has a blank.
  */
 static int percent_decode(char *text)
 {
-        char *out = text;
-
-        for (; *text; text++) {
-                char c = *text;
-
-                if (c == '%') {
-                        int high = hex_digit(text[1]);
-                        int low = high < 0 ? -1 : hex_digit(text[2]);
-                        if (low < 0)
-                                return -EINVAL;
-                        c = (char) (high * 16 + low);
-                        text += 2;
-                }
-                /* No value of ours holds a control character, and a NUL would cut it. */
-                if ((unsigned char) c < 0x20)
+        /* The library takes an escape that is none for plain text. */
+        for (const char *p = text; (p = strchr(p, '%')); p++)
+                if (!isxdigit((unsigned char) p[1]) || !isxdigit((unsigned char) p[2]))
                         return -EINVAL;
-                *out++ = c;
-        }
-        *out = '\0';
+        size_t length = MHD_http_unescape(text);
+        /* No value of ours holds a control character, and a NUL would cut it. */
+        for (size_t i = 0; i < length; i++)
+                if ((unsigned char) text[i] < 0x20)
+                        return -EINVAL;
         return 0;
 }
 
@@ -94,6 +76,7 @@ static int take_parameter(Query *query, const char *const *known, char *key, Pro
 
 int query_read(Query *query, const char *const *known, Problem *problem)
 {
+        query->known = known;
         memset(query->values, 0, sizeof query->values);
         if (query->too_long)
                 return problem_set(problem, 414, "query_too_long",
@@ -108,9 +91,20 @@ int query_read(Query *query, const char *const *known, Problem *problem)
         return 0;
 }
 
-int query_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t fallback,
+const char *query_value(const Query *query, const char *name)
+{
+        size_t k = 0;
+
+        while (query->known[k] && strcmp(query->known[k], name) != 0)
+                k++;
+        assert(query->known[k]);
+        return query->known[k] ? query->values[k] : NULL;
+}
+
+int query_number(const Query *query, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
                  uint64_t *ret, Problem *problem)
 {
+        const char *text = query_value(query, name);
         uint64_t value = fallback;
 
         if (text && (parse_u64(text, &value) < 0 || value < min || value > max))

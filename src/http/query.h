@@ -13,6 +13,7 @@
 #define QUERY_VALUE_SIZE 128
 
 typedef struct Query {
+        const char *const *known;      /* the route's */
         const char *values[QUERY_MAX]; /* in the order of the known names, decoded; NULL: not given */
         char text[QUERY_SIZE];         /* as it came, what follows "?"; values point into it */
         bool too_long;
@@ -25,6 +26,9 @@ void query_set(Query *query, const char *text);
  * stay where it is. */
 int query_read(Query *query, const char *const *known, Problem *problem);
 
-/* A whole number in MIN..MAX; TEXT NULL gives FALLBACK. */
-int query_number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t fallback,
+/* The value of NAME, one of those known; NULL: not given. */
+const char *query_value(const Query *query, const char *name);
+
+/* A whole number in MIN..MAX; FALLBACK when NAME is not given. */
+int query_number(const Query *query, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
                  uint64_t *ret, Problem *problem);

@@ -81,44 +81,10 @@ enum MHD_Result reply_json(Request *request, unsigned status, json_t *document, 
         return reply_text(request, status, text, size, cache, headers);
 }
 
-static const char *title(unsigned status)
-{
-        switch (status) {
-        case 400:
-                return "Bad Request";
-        case 401:
-                return "Unauthorized";
-        case 403:
-                return "Forbidden";
-        case 404:
-                return "Not Found";
-        case 405:
-                return "Method Not Allowed";
-        case 409:
-                return "Conflict";
-        case 411:
-                return "Length Required";
-        case 413:
-                return "Content Too Large";
-        case 414:
-                return "URI Too Long";
-        case 415:
-                return "Unsupported Media Type";
-        case 429:
-                return "Too Many Requests";
-        case 501:
-                return "Not Implemented";
-        case 503:
-                return "Service Unavailable";
-        default:
-                return "Internal Server Error";
-        }
-}
-
 enum MHD_Result reply_problem_with(Request *request, const Problem *problem, const char *key, json_t *member)
 {
-        json_t *document = json_problem(problem->status, title(problem->status), problem->code,
-                                        problem->detail, key, member);
+        json_t *document = json_problem(problem->status, MHD_get_reason_phrase_for(problem->status),
+                                        problem->code, problem->detail, key, member);
         char retry_after[24];
         size_t size = 0;
         char *text = document ? json_document(document, &size) : NULL;

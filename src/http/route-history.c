@@ -161,15 +161,15 @@ static int choose_target(const Service *service, const char *name, TargetView *r
 }
 
 /* The page's place in the ring. */
-static int place(Page *page, const Ring *ring, const char *since, uint64_t *ret_dropped, Problem *problem)
+static int place(Page *page, const Ring *ring, const Query *query, uint64_t *ret_dropped, Problem *problem)
 {
         uint64_t first = ring_first_seq(ring), next = ring_next_seq(ring), cursor = 0;
 
         *ret_dropped = 0;
         page->first = first;
         page->end = next;
-        if (since) {
-                if (query_number("since", since, 0, UINT64_MAX, 0, &cursor, problem) < 0 || cursor > next)
+        if (query_value(query, "since")) {
+                if (query_number(query, "since", 0, UINT64_MAX, 0, &cursor, problem) < 0 || cursor > next)
                         return problem_set(problem, 400, "bad_cursor",
                                            "\"since\" is no cursor of this ring; start again without it");
                 if (cursor == 0)
@@ -204,16 +204,17 @@ static char *print_head(const Page *page, const ServiceView *view, uint64_t capa
 
 static int read_request(const Request *request, Page *page, const Ring **ret_ring, Problem *problem)
 {
-        const char *const *values = request->query.values;
+        const Query *query = &request->query;
+        const char *run_id = query_value(query, "run");
         TargetView view = { 0 };
 
-        if (query_number("limit", values[2], 1, LIMIT_MAX, LIMIT_DEFAULT, &page->limit, problem) < 0)
+        if (query_number(query, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &page->limit, problem) < 0)
                 return -1;
-        if (values[3] && !run_id_is_valid(values[3]))
+        if (run_id && !run_id_is_valid(run_id))
                 return problem_set(problem, 400, "bad_parameter", "\"run\" is not the id of a run");
-        if (values[3])
-                (void) snprintf(page->run_id, sizeof page->run_id, "%s", values[3]);
-        if (choose_target(request->server->service, values[0], &view, problem) < 0)
+        if (run_id)
+                (void) snprintf(page->run_id, sizeof page->run_id, "%s", run_id);
+        if (choose_target(request->server->service, query_value(query, "target"), &view, problem) < 0)
                 return -1;
         if (!view.ring)
                 return problem_set(problem, 503, "no_history", "the samples of this target cannot be kept");
@@ -235,7 +236,7 @@ enum MHD_Result handle_history(Request *request)
                 return MHD_NO;
         page->service = service;
         if (read_request(request, page, &ring, &problem) < 0 ||
-            place(page, ring, request->query.values[1], &dropped, &problem) < 0) {
+            place(page, ring, &request->query, &dropped, &problem) < 0) {
                 page_free(page);
                 return reply_problem(request, &problem);
         }

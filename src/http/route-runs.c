@@ -106,12 +106,12 @@ static StreamStep next_run(void *userdata, Text *out)
 enum MHD_Result handle_runs(Request *request)
 {
         const Service *service = request->server->service;
-        const char *target = request->query.values[0];
+        const char *target = query_value(&request->query, "target");
         uint64_t limit = 0;
         TargetView view;
         Problem problem;
 
-        if (query_number("limit", request->query.values[1], 1, RUNS_MAX, RUNS_DEFAULT, &limit, &problem) < 0)
+        if (query_number(&request->query, "limit", 1, RUNS_MAX, RUNS_DEFAULT, &limit, &problem) < 0)
                 return reply_problem(request, &problem);
         if (target && target_by_name(service, target, &view, &problem) < 0)
                 return reply_problem(request, &problem);

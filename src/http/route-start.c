@@ -40,9 +40,9 @@ static int read_choices(const Request *request, Start *start, Problem *problem)
         if (request->body_size > 0 &&
             json_read_start_request(request->body, request->body_size, &body, error, sizeof error) < 0)
                 return problem_set(problem, 400, "bad_body", "%s", error);
-        if (take_choice("target", start->target, request->query.values[0], problem) < 0 ||
+        if (take_choice("target", start->target, query_value(&request->query, "target"), problem) < 0 ||
             take_choice("target", start->target, body.target, problem) < 0 ||
-            take_choice("profile", start->profile, request->query.values[1], problem) < 0 ||
+            take_choice("profile", start->profile, query_value(&request->query, "profile"), problem) < 0 ||
             take_choice("profile", start->profile, body.profile, problem) < 0)
                 return -1;
         return 0;

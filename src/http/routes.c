@@ -2,9 +2,10 @@
 /* The table of routes, and the route that shows it. */
 
 #include "routes.h"
-#include "growing-text.h"
 #include "reply.h"
 #include "route-page.h"
+
+#include "tierprobe/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,29 +77,28 @@ const Route *route_find(const char *path, Method method, const char **ret_rest, 
         return NULL;
 }
 
+static json_t *list_routes(void)
+{
+        json_auto_t *list = json_array();
+
+        for (size_t i = 0; list && i < N_ROUTES; i++) {
+                const Route *route = &routes[i];
+                const char *path = strcmp(route->path, "/runs/") == 0   ? "/runs/ID"
+                                   : strcmp(route->path, "/page/") == 0 ? "/page/FILE"
+                                                                        : route->path;
+
+                if (json_array_append_new(list,
+                                          json_pack("{s:s, s:s, s:s}", "method", http_methods[route->method],
+                                                    "path", path, "meaning", route->meaning)) < 0)
+                        return NULL;
+        }
+        return list ? json_pack("{s:i, s:s, s:O}", "schema", JSON_SCHEMA, "service", "tierprobed", "routes",
+                                list)
+                    : NULL;
+}
+
 static enum MHD_Result handle_index(Request *request)
 {
-        Text text = { 0 };
-        size_t size = 0;
-
-        if (page_is_wanted(request))
-                return reply_page(request);
-        /* Words of our own table: nothing in them needs escaping. */
-        text_add_string(&text, "{\"schema\":1,\"service\":\"tierprobed\",\"routes\":[");
-        for (size_t i = 0; i < N_ROUTES; i++) {
-                const Route *route = &routes[i];
-
-                text_add_string(&text, i > 0 ? ",{\"method\":\"" : "{\"method\":\"");
-                text_add_string(&text, http_methods[route->method]);
-                text_add_string(&text, "\",\"path\":\"");
-                text_add_string(&text, strcmp(route->path, "/runs/") == 0   ? "/runs/ID"
-                                       : strcmp(route->path, "/page/") == 0 ? "/page/FILE"
-                                                                            : route->path);
-                text_add_string(&text, "\",\"meaning\":\"");
-                text_add_string(&text, route->meaning);
-                text_add_string(&text, "\"}");
-        }
-        text_add_string(&text, "]}\n");
-        char *data = text_take(&text, &size);
-        return reply_text(request, 200, data, size, CACHE_NEVER, NULL);
+        return page_is_wanted(request) ? reply_page(request)
+                                       : reply_json(request, 200, list_routes(), CACHE_NEVER, NULL);
 }

@@ -263,13 +263,13 @@ static void test_query(void **state)
 
         (void) state;
         assert_int_equal(query(NULL, &values), 0);
-        assert_null(values.values[0]);
+        assert_null(query_value(&values, "target"));
         assert_int_equal(query("", &values), 0);
         assert_int_equal(query("limit=5&target=c%61che%2D1", &values), 0);
-        assert_string_equal(values.values[0], "cache-1");
-        assert_string_equal(values.values[1], "5");
+        assert_string_equal(query_value(&values, "target"), "cache-1");
+        assert_string_equal(query_value(&values, "limit"), "5");
         assert_int_equal(query("target=a+b=c", &values), 0);
-        assert_string_equal(values.values[0], "a+b=c");
+        assert_string_equal(query_value(&values, "target"), "a+b=c");
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 if (query(bad[i], &values) != 400)
                         fail_msg("accepted: %s", bad[i]);
@@ -279,7 +279,7 @@ static void test_query(void **state)
         assert_int_equal(query(longest, &values), 400);
         longest[7 + QUERY_VALUE_SIZE - 1] = '\0';
         assert_int_equal(query(longest, &values), 0);
-        assert_string_equal(values.values[0], longest + 7);
+        assert_string_equal(query_value(&values, "target"), longest + 7);
 
         assert_non_null(parameters);
         for (int i = 0; i < 1000; i++)
@@ -310,7 +310,7 @@ static void test_query_random(void **state)
                 }
                 plain[length] = '\0';
                 assert_int_equal(query(encoded, &values), 0);
-                assert_string_equal(values.values[0], plain);
+                assert_string_equal(query_value(&values, "target"), plain);
 
                 (void) strcpy(raw, random() % 2 ? "target=" : "limit=1&");
                 for (size_t c = strlen(raw); c < sizeof raw - 1; c++)
@@ -349,15 +349,19 @@ static void test_number(void **state)
 {
         Problem problem;
         uint64_t value = 7;
+        Query values;
 
         (void) state;
-        assert_int_equal(query_number("limit", NULL, 1, 10, 5, &value, &problem), 0);
+        assert_int_equal(query("target=x", &values), 0);
+        assert_int_equal(query_number(&values, "limit", 1, 10, 5, &value, &problem), 0);
         assert_int_equal(value, 5);
-        assert_int_equal(query_number("limit", "10", 1, 10, 5, &value, &problem), 0);
+        assert_int_equal(query("limit=10", &values), 0);
+        assert_int_equal(query_number(&values, "limit", 1, 10, 5, &value, &problem), 0);
         assert_int_equal(value, 10);
         static const char *const bad[] = { "0", "11", "-1", "1e1", " 1", "1 ", "99999999999999999999", "" };
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
-                assert_int_equal(query_number("limit", bad[i], 1, 10, 5, &value, &problem), -1);
+                values.values[1] = bad[i];
+                assert_int_equal(query_number(&values, "limit", 1, 10, 5, &value, &problem), -1);
                 assert_int_equal(problem.status, 400);
                 assert_int_equal(value, 10);
         }
