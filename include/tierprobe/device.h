@@ -82,7 +82,9 @@ typedef struct Device {
         uint32_t major, minor;
         size_t *rows; /* indexes into nodes */
         size_t n_rows;
-        bool leaves_serve; /* the rows are leaves, not the top; those of a mirror each see every byte */
+        bool leaves_serve;   /* the rows are leaves, not the top; those of a mirror each see every byte */
+        bool cache_in_front; /* a loop device on the way goes through the page cache: unless the leaves serve,
+                              * the row shows that cache */
 } Device;
 
 /* Finds the device of PATH, which must be absolute and resolved (no symbolic links), in
@@ -94,7 +96,8 @@ typedef struct Device {
  * The judged row is the top device's, for a partition its whole disk's (unless OVERRIDE names the
  * partition). When that row is disabled (queue/iostats is 0), untimed (it has counted writes but not a
  * millisecond) or blind (an NVMe head of older kernels, zero while its paths move), and the rows of the
- * leaves below are not, the leaves serve and detail says so. A loop device is judged on its own row always.
+ * leaves below are not, the leaves serve and detail says so. A loop device is judged on its own row, unless
+ * it writes through the page cache and the disk below it can be judged.
  *
  * Always gives a Device, honest about what it could not find (status, detail). Returns 0, -EINVAL (PATH is
  * not absolute), -ENOMEM, or the error of reading mountinfo (-EFBIG above 16 MiB). Touches nothing but

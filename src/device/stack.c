@@ -161,14 +161,6 @@ static int add_backing(Resolver *resolver, Stack *stack, size_t above, int fd)
         memcpy(loop, stack->nodes[above].name, sizeof loop); /* adding moves the nodes */
         if ((size_t) n > sizeof deleted && strcmp(path + n - (sizeof deleted - 1), deleted) == 0)
                 path[n - (ssize_t) (sizeof deleted - 1)] = '\0';
-        if (stack->nodes[above].dio == 0)
-                r = resolver_note(
-                        resolver,
-                        "%s writes through the page cache (loop/dio is 0): its row does not show how "
-                        "fast the disk below is",
-                        loop);
-        if (r < 0)
-                return r;
         if (strncmp(path, "/dev/", 5) == 0) {
                 r = blocks_find_written(&resolver->blocks, path, &id);
                 if (r != -ENOENT)
@@ -226,6 +218,7 @@ typedef enum RowState {
         ROW_DISABLED,
         ROW_UNTIMED,
         ROW_BLIND,
+        ROW_CACHED, /* a loop device on the way through the page cache: the row shows that */
 } RowState;
 
 static bool is_above(const Stack *stack, size_t i)
@@ -234,6 +227,33 @@ static bool is_above(const Stack *stack, size_t i)
                 if (stack->edges[e].above == i)
                         return true;
         return false;
+}
+
+static bool is_cached_loop(const DeviceNode *node)
+{
+        return node->kind == DEVICE_LOOP && node->dio == 0;
+}
+
+/* The loop device that writes through the page cache, at node I or below it; NULL: none. */
+static const DeviceNode *find_cached_loop(const Stack *stack, size_t i)
+{
+        size_t queue[NODES_MAX], n = 0;
+        bool seen[NODES_MAX] = { false };
+
+        queue[n++] = i;
+        seen[i] = true;
+        for (size_t q = 0; q < n; q++) {
+                if (is_cached_loop(&stack->nodes[queue[q]]))
+                        return &stack->nodes[queue[q]];
+                for (size_t e = 0; e < stack->n_edges; e++) {
+                        size_t below = stack->edges[e].below;
+                        if (stack->edges[e].above == queue[q] && !seen[below]) {
+                                seen[below] = true;
+                                queue[n++] = below;
+                        }
+                }
+        }
+        return NULL;
 }
 
 static RowState row_state(const Stack *stack, size_t i)
@@ -251,7 +271,7 @@ static RowState row_state(const Stack *stack, size_t i)
                         below_moved = true;
         if (node->kind == DEVICE_NVME && facts->read && !facts->moved && below_moved)
                 return ROW_BLIND;
-        return ROW_FINE;
+        return find_cached_loop(stack, i) ? ROW_CACHED : ROW_FINE;
 }
 
 typedef struct Rows {
@@ -288,8 +308,9 @@ static void collect_below(const Stack *stack, size_t i, Rows *rows)
                         collect_leaves(stack, stack->edges[e].below, rows);
 }
 
-/* The rows that show what reaches the disks below node I. A loop device is an end: what lies below it sees
- * other writes at other times. The paths of an NVMe head serve only if it does not. */
+/* The rows that show what reaches the disks below node I. A loop device with direct I/O is an end, since its
+ * row shows the writes as they are; one without hands each synced write on before it answers, and what lies
+ * below it shows how long that took. The paths of an NVMe head serve only if it does not. */
 static void collect_leaves(const Stack *stack, size_t i, Rows *rows)
 {
         if (rows->seen[i])
@@ -297,7 +318,7 @@ static void collect_leaves(const Stack *stack, size_t i, Rows *rows)
         rows->seen[i] = true;
 
         const DeviceNode *node = &stack->nodes[i];
-        if (node->kind == DEVICE_LOOP || !is_above(stack, i) ||
+        if ((node->kind == DEVICE_LOOP && !is_cached_loop(node)) || !is_above(stack, i) ||
             (node->kind == DEVICE_NVME && row_state(stack, i) == ROW_FINE))
                 rows_add(rows, i);
         else
@@ -318,18 +339,38 @@ static int append_name(char **list, const char *name)
 static int note_leaves(Resolver *resolver, const Stack *stack, size_t top, RowState state, const Rows *leaves,
                        bool serve)
 {
-        _cleanup_free_ char *names = NULL;
-        const char *wrong = state == ROW_DISABLED  ? "stands still (queue/iostats is 0)"
-                            : state == ROW_UNTIMED ? "counts writes but no time"
-                                                   : "counts nothing while its paths do";
+        const char *name = stack->nodes[top].name;
+        _cleanup_free_ char *names = NULL, *wrong = NULL;
+        const DeviceNode *loop = NULL;
 
+        switch (state) {
+        case ROW_DISABLED:
+                wrong = path_format("the row of %s stands still (queue/iostats is 0)", name);
+                break;
+        case ROW_UNTIMED:
+                wrong = path_format("the row of %s counts writes but no time", name);
+                break;
+        case ROW_CACHED:
+                loop = find_cached_loop(stack, top);
+                wrong = path_format(
+                        "%s writes through the page cache (loop/dio is 0): the row of %s does not show "
+                        "how fast the disk below is",
+                        loop ? loop->name : name, name);
+                break;
+        case ROW_FINE:
+        case ROW_BLIND:
+                wrong = path_format("the row of %s counts nothing while its paths do", name);
+                break;
+        }
         for (size_t i = 0; i < leaves->n; i++)
                 if (append_name(&names, stack->nodes[leaves->indexes[i]].name) < 0)
                         return -ENOMEM;
+        if (!wrong)
+                return -ENOMEM;
         if (!serve)
-                return resolver_note(resolver, "the row of %s %s", stack->nodes[top].name, wrong);
-        return resolver_note(resolver, "the row of %s %s: %s below it %s judged instead",
-                             stack->nodes[top].name, wrong, names, leaves->n > 1 ? "are" : "is");
+                return resolver_note(resolver, "%s", wrong);
+        return resolver_note(resolver, "%s: %s below it %s judged instead", wrong, names,
+                             leaves->n > 1 ? "are" : "is");
 }
 
 /* Chooses for the top device TOP: its own row, or the leaves' where it cannot be judged and they can. */
@@ -352,7 +393,8 @@ static int choose_for(Resolver *resolver, const Stack *stack, size_t top, bool a
         if (!leaves)
                 return -ENOMEM;
         leaves->seen[i] = true;
-        if (stack->nodes[i].kind != DEVICE_LOOP && stack->nodes[i].kind != DEVICE_PARTITION)
+        if (state == ROW_CACHED ||
+            (stack->nodes[i].kind != DEVICE_LOOP && stack->nodes[i].kind != DEVICE_PARTITION))
                 collect_below(stack, i, leaves);
         for (size_t j = 0; j < leaves->n; j++) {
                 serve = row_state(stack, leaves->indexes[j]) == ROW_FINE;
@@ -433,8 +475,10 @@ int stack_build(Resolver *resolver, const BlockId *tops, size_t n_tops, bool as_
                 return -ENOMEM;
         int r = build(resolver, &stack, tops, n_tops);
         for (size_t i = 0; i < stack.n && r == 0; i++)
-                if (stack.nodes[i].parent < 0)
+                if (stack.nodes[i].parent < 0) {
                         r = choose_for(resolver, &stack, i, as_named, rows);
+                        device->cache_in_front = device->cache_in_front || find_cached_loop(&stack, i);
+                }
         if (r < 0)
                 return r;
         device->nodes = TAKE_PTR(stack.nodes);

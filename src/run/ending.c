@@ -287,11 +287,10 @@ void run_judge(Run *run)
                 .longest_stall_ns = run->longest_stall_ns,
                 .stall_limit_ns = STALL_LIMIT_NS,
         };
-        for (size_t i = 0; device && i < device->n_rows; i++) {
-                const DeviceNode *node = &device->nodes[device->rows[i]];
-                facts.iostats_disabled = facts.iostats_disabled || node->iostats == 0;
-                facts.cache_in_front = facts.cache_in_front || (node->kind == DEVICE_LOOP && node->dio == 0);
-        }
+        for (size_t i = 0; device && i < device->n_rows; i++)
+                facts.iostats_disabled =
+                        facts.iostats_disabled || device->nodes[device->rows[i]].iostats == 0;
+        facts.cache_in_front = device && device->cache_in_front && !device->leaves_serve;
         judge_run(&record->limits, &facts, &record->judgement);
 }
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import lab
-from harness import SANITIZED, TIERPROBE, checked, config_text, sections_for
+from harness import SANITIZED, TIERPROBE, call, checked, config_text, sections_for
 from lab.catalog import CASES, GOOD, MB, SLOW
 
 pytestmark = [pytest.mark.disk, pytest.mark.installed]
@@ -150,6 +150,30 @@ def test_page_cache_in_front_is_said(daemon, disk):
     it = disk(rate=GOOD, dio=False)
     run = daemon(it.path).whole_run()
     assert "page cache" in json.dumps(run)
+
+
+def test_the_disk_below_a_page_cache_is_judged(disk):
+    """Where a loop device goes through the page cache and the disk below can be seen, that one is judged."""
+    it = disk(rate=SLOW)
+    image, inner = it.path / "image", it.folder / "inner"
+    inner.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(128 << 20)
+    device = lab.run("losetup", "--find", "--show", "--direct-io=off", image).stdout.strip()
+    try:
+        lab.run("mkfs.ext4", "-q", "-F", device)
+        lab.run("mount", device, inner)
+        try:
+            done = call(TIERPROBE, "run", inner, "--count", 24, "--json")
+        finally:
+            lab.run("umount", inner)
+    finally:
+        lab.run("losetup", "-d", device)
+    run = json.loads(done.stdout)
+    assert run["device"]["rows"] == [it.name] and run["device"]["leaves_serve"] is True
+    assert f"page cache (loop/dio is 0): the row of {device[5:]} does not show" in run["device"]["detail"]
+    assert run["verdict"] == "fail" and run["measured"]["w_await"] > 20, run
+    assert run["measured"]["wkB/s"] < 4 * SLOW / 1000
 
 
 def test_first_writes_are_slow_and_later_ones_are_not(daemon, disk):

@@ -83,6 +83,7 @@ void device_print(const Device *device, FILE *to)
         for (size_t i = 0; i < device->n_rows; i++)
                 fprintf(to, " %s", device->nodes[device->rows[i]].name);
         fprintf(to, "\nleaves_serve: %s\n", device->leaves_serve ? "yes" : "no");
+        fprintf(to, "cache_in_front: %s\n", device->cache_in_front ? "yes" : "no");
         fputs("stack:", to);
         for (size_t i = 0; i < device->n_nodes; i++) {
                 const DeviceNode *n = &device->nodes[i];
