@@ -88,12 +88,33 @@ static bool read_number(const json_t *value, double *ret)
         return true;
 }
 
+/* Whether w_await alone has no decimals, so that it lost its mark. */
+static bool lost_its_mark(json_t *disk)
+{
+        const json_t *w_await = json_object_get(disk, "w_await");
+        const char *key = NULL;
+        json_t *value = NULL;
+        bool others = false;
+
+        if (!json_is_integer(w_await))
+                return false;
+        json_object_foreach(disk, key, value)
+        {
+                others = others || json_is_real(value);
+                if (json_is_integer(value) && value != w_await)
+                        return false;
+        }
+        return others;
+}
+
 /* The figures of a row; false when one of them is no number. A null is as if it were not there. */
-static bool read_figures(const json_t *disk, Figures *ret)
+static bool read_figures(json_t *disk, Figures *ret)
 {
         Figures f = { .if_sectors = 1 };
         const Column *column = NULL;
 
+        if (lost_its_mark(disk))
+                return false;
         for (size_t i = 0; (column = column_at(i)); i++) {
                 if (column->role == COLUMN_OTHER || column->role == COLUMN_RKB ||
                     column->role == COLUMN_AVGRQ)
@@ -126,8 +147,7 @@ static int take_row(JsonReader *reader)
         json_error_t error;
         Figures figures;
 
-        json_auto_t *disk = json_loadb(reader->object, reader->size,
-                                       JSON_DECODE_INT_AS_REAL | JSON_REJECT_DUPLICATES, &error);
+        json_auto_t *disk = json_loadb(reader->object, reader->size, JSON_REJECT_DUPLICATES, &error);
         if (!disk && json_error_code(&error) == json_error_out_of_memory)
                 return -ENOMEM;
         const char *name = json_string_value(json_object_get(disk, "disk_device"));

@@ -338,20 +338,19 @@ int rows_mark_lost(Rows *rows)
                 last->last++;
                 return 0;
         }
+        uint64_t before = last ? last->before + last->last - last->first + 1 : 0;
         if (rows->n_lost == MAX_LOST_SPANS) {
                 rows->lost_overflow = true;
                 return 0;
         }
-        if (rows->n_lost == rows->lost_allocated) {
+        if (!rows->lost || rows->n_lost == rows->lost_allocated) {
                 size_t wanted = rows->lost_allocated ? rows->lost_allocated * 2 : 16;
                 LostSpan *grown = reallocarray(rows->lost, wanted, sizeof *grown);
                 if (!grown)
                         return -ENOMEM;
                 rows->lost = grown;
                 rows->lost_allocated = wanted;
-                last = rows->n_lost > 0 ? &rows->lost[rows->n_lost - 1] : NULL;
         }
-        uint64_t before = last ? last->before + last->last - last->first + 1 : 0;
         rows->lost[rows->n_lost++] = (LostSpan){ rows->report, rows->report, before };
         return 0;
 }
