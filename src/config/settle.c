@@ -52,7 +52,7 @@ static void check_profiles(const Loader *loader)
                 const Profile *profile = &config->profiles[i];
                 const char *origin = loader->profile_origins[i];
 
-                /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
+                /* A built-in profile is not what the administrator wrote: a run of it ends at the limit. */
                 if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
                         fault(loader->faults, -EINVAL, origin,
                               "the duration of [profile %s] is longer than max_duration of [guard], %s; "

@@ -63,7 +63,7 @@ static void changed(Manager *manager)
                           verdict_to_string(view.verdict), view.n_targets, view.n_targets == 1 ? "" : "s");
 }
 
-/* Ends the loop if it is to end and nothing holds it any more. */
+/* Ends the event loop when the daemon is stopping and no run is left. */
 static void end_if_done(Manager *manager)
 {
         if (runs_are_stopping(manager->parts.runs) && runs_count(manager->parts.runs) == 0)
@@ -77,8 +77,9 @@ static void plan(Manager *manager, Target *target)
         const Parts *parts = &manager->parts;
         const PastRun *last = past_last_run(parts->past, target->config->name);
         int64_t since_ns = samples_since_real_ns(&target->samples);
-        /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
-         * installation. Not one after this start, or a daemon restarted every day would never test. */
+        /* A new target is tested one interval after it was added: ten gigabytes of writes are not expected
+         * from an installation. Not one after this start, or a daemon restarted every day would never test.
+         */
         int64_t known_since_ns =
                 since_ns && since_ns < manager->started_real_ns ? since_ns : manager->started_real_ns;
 

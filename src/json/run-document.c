@@ -97,7 +97,7 @@ static json_t *headroom(const RunRecord *run)
 static double progress(const RunRecord *run)
 {
         if (run->profile.ramp)
-                return run_state_ended(run->state) ? 1 : NAN; /* nobody knows how many steps there will be */
+                return run_state_ended(run->state) ? 1 : NAN; /* how many steps there will be is not known */
         if (run->profile.duration_ns > 0)
                 return fmin(1, (double) run->elapsed_ns / (double) run->profile.duration_ns);
         if (run->bytes_total == 0)

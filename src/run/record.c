@@ -29,7 +29,8 @@ void run_id_make(char id[RUN_ID_SIZE], int64_t real_ns)
         if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
                 random = (uint32_t) clock_ns(CLOCK_MONOTONIC);
         uint32_t number = ms << RANDOM_BITS | (random & ((UINT32_C(1) << RANDOM_BITS) - 1));
-        /* Of those asked for at once the later one is the newer, and none is like another. */
+        /* Ids made within one second still sort in the order in which they were made, and are all different.
+         */
         if (s == last_s && number <= last_number)
                 number = last_number + 1;
         last_s = s;
@@ -120,7 +121,7 @@ void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *
         };
 }
 
-/* What nobody has measured yet must not read as zero. */
+/* A figure that has not been measured is NAN, not zero. */
 void run_record_forget_result(RunRecord *record)
 {
         free(record->samples);

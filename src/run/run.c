@@ -241,7 +241,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
 }
 
-/* All writers wait: read the counters, let go, watch. */
+/* All writers wait for the start: read the counters, start them, watch. */
 static int open_window(Run *run)
 {
         uint64_t time_ns = run_time_ns(run);
@@ -394,7 +394,7 @@ static int start_probe(Run *run)
         r = sd_event_add_io(run->event, &run->probe_source, probe_get_fd(run->probe), EPOLLIN, on_probe, run);
         if (r < 0)
                 return r;
-        /* Before everything else: a timer that has run out beside the writers' end has come too late. */
+        /* Highest priority: when a timer and the writers' end are due together, the end counts. */
         (void) sd_event_source_set_priority(run->probe_source, SD_EVENT_PRIORITY_IMPORTANT);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
 }

@@ -288,7 +288,7 @@ static void find_blockers(const Limits *limits, const RunFacts *facts, const Win
 
 /* ---- the run ---- */
 
-/* What the device wrote for nobody we know: neither the WRITTEN bytes nor the file system's for them. */
+/* The part of the device's writes that is neither the WRITTEN bytes nor the file system's own for them. */
 static double foreign_ratio(const RunFacts *facts, double device_bytes, double written)
 {
         double blocks = facts->block_size ? ceil(written / (double) facts->block_size) : 0;
@@ -320,7 +320,7 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         j->worst_sample_mb_per_s = window->worst_wkb_s / 1000;
         if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
                 j->foreign_write_ratio = foreign_ratio(facts, device_bytes, (double) window->written_bytes);
-        /* No write completed: the throughput of that is no throughput, as its latency is none. */
+        /* Without a completed write the throughput is unknown, as the latency is. */
         Metrics judged = window->figures;
         if (window->sum.w_ios == 0 && window->sum.w_sectors == 0)
                 judged.wkb_s = NAN;
