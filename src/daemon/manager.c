@@ -44,6 +44,7 @@ struct Manager {
         HttpServer *http;
         Service service;
         uint64_t generation; /* counts what a reader would see */
+        bool config_error;   /* the last reload was refused */
         int64_t started_real_ns;
         uint64_t started_ns;
 };
@@ -328,6 +329,7 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
         }
         keep_targets(&manager->parts, config);
         manager->parts.config = config;
+        manager->config_error = false;
         int r = add_targets(manager);
         if (r < 0)
                 log_error("not every target of the new configuration could be made: %s", strerror(-r));
@@ -339,9 +341,12 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
 
 static void on_refused(const char *error, void *userdata)
 {
-        (void) userdata;
+        Manager *manager = userdata;
+
         journal_config_invalid(error);
         log_warning("the configuration stays as it was");
+        manager->config_error = true;
+        changed(manager);
 }
 
 /* ---- signals ---- */
@@ -381,6 +386,7 @@ static void get(void *userdata, ServiceView *ret)
         ret->started_real_ns = manager->started_real_ns;
         ret->uptime_ns = clock_ns(CLOCK_MONOTONIC) - manager->started_ns;
         ret->pid = getpid();
+        ret->config_error = manager->config_error;
         if (manager->http)
                 ret->certificate_expiry_real_ns = http_server_certificate_expiry_real_ns(manager->http);
 }

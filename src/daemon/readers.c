@@ -63,6 +63,7 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
                 .sample_gap = samples->gap,
                 .samples_missed = parts->ticker.missed,
                 .test_written_bytes = tally.written_bytes,
+                .write_latency = tally.latency,
                 .disk_written_day_bytes = ledger.last_day_bytes,
                 .disk_written_lifetime_bytes = ledger.lifetime_bytes,
                 .free_bytes = target->facts.error == 0 ? target->facts.free_bytes : 0,

@@ -2,6 +2,7 @@
 /* The server: one libmicrohttpd daemon a listener, each driven by its epoll descriptor on the event loop. */
 
 #include "server.h"
+#include "cached.h"
 #include "listen.h"
 
 #include "tierprobe/cleanup.h"
@@ -314,6 +315,8 @@ HttpServer *http_server_free(HttpServer *server)
                 return NULL;
         for (size_t i = 0; i < server->n_listeners; i++)
                 listener_close(&server->listeners[i], &server->addresses[i]);
+        for (size_t i = 0; i < _CACHED_MAX; i++)
+                cached_done(&server->cached[i]);
         free(server->listeners);
         free(server->addresses);
         http_access_unref(server->access);
