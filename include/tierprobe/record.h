@@ -90,6 +90,7 @@ typedef struct RunRecord {
         char target[NAME_SIZE];
         char *path;
         Profile profile;
+        bool certifying; /* run_is_certifying(), and, once it has ended, it was complete */
         RunTrigger trigger;
         RunState state;
         int64_t queued_real_ns, started_real_ns, finished_real_ns; /* 0: not yet */

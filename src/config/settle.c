@@ -95,14 +95,10 @@ static void fill_in_jitter(Loader *loader)
 
 void loader_settle(Loader *loader, bool need_targets)
 {
-        Config *config = loader->config;
-
         fill_in_jitter(loader);
         check_sampling(loader);
         check_tls(loader);
         check_profiles(loader);
         if (need_targets)
                 check_targets(loader);
-        for (size_t i = 0; i < config->n_profiles; i++)
-                config->profiles[i].certifying = profile_is_procedure(&config->profiles[i]);
 }

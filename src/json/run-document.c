@@ -126,8 +126,7 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 return NULL;
         json_auto_t *body = OBJECT(
                 { "id", json_text(run->id) }, { "target", json_text(run->target) },
-                { "profile", json_text(run->profile.name) },
-                { "certifying", json_boolean(run->profile.certifying) },
+                { "profile", json_text(run->profile.name) }, { "certifying", json_boolean(run->certifying) },
                 { "trigger", json_text(run_trigger_to_string(run->trigger)) },
                 { "state", json_text(run_state_to_string(run->state)) },
                 { "verdict", judgement->verdict == VERDICT_NEVER_RUN || !run_state_ended(run->state)

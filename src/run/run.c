@@ -38,6 +38,21 @@ static void describe_host(RunRecord *record)
         (void) snprintf(record->hostname, sizeof record->hostname, "%s", uts.nodename);
 }
 
+static bool is_same(double a, double b)
+{
+        return a <= b && a >= b;
+}
+
+bool run_is_certifying(const Profile *profile, const Limits *limits)
+{
+        const Limits documented = limits_default();
+
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                if (!is_same(limits->value[name], documented.value[name]))
+                        return false;
+        return is_same(limits->pass_ratio, documented.pass_ratio) && profile_is_procedure(profile);
+}
+
 int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEvents *events)
 {
         _cleanup_(run_freep) Run *run = calloc(1, sizeof *run);
@@ -63,6 +78,7 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
                 return -ENOMEM;
         (void) snprintf(record->target, sizeof record->target, "%s", request->target);
         record->profile = *request->profile;
+        record->certifying = run_is_certifying(request->profile, request->limits);
         record->trigger = request->trigger;
         record->state = RUN_QUEUED;
         record->queued_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
@@ -137,6 +153,7 @@ static void finish(Run *run)
         if (!run->judged)
                 run_judge(run);
         run->record->state = run_state_after(run->end);
+        run->record->certifying = run->record->certifying && run->end == TEST_COMPLETE;
         run->ended = true;
 
         bool gone = run->gone;
