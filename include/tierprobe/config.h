@@ -29,10 +29,14 @@ typedef char ConfigOrigin[320];
 
 typedef struct TargetConfig {
         char name[NAME_SIZE];
-        char *path;          /* absolute, UTF-8, no control characters, no "." parts or doubled slashes */
-        char *device;        /* "auto" or a device's name */
-        ConfigOrigin origin; /* of path */
+        char *path;              /* absolute, UTF-8, no control characters, no "." parts or doubled slashes */
+        char *device;            /* "auto" or a device's name */
+        char profile[NAME_SIZE]; /* the official one: its runs decide the target's verdict */
+        ConfigOrigin origin;     /* of path */
+        ConfigOrigin profile_origin; /* of profile; empty: it is the default */
 } TargetConfig;
+
+#define OFFICIAL_PROFILE_DEFAULT "procedure"
 
 typedef struct Config {
         Address listen[CONFIG_MAX_LISTEN]; /* port 1..65535 */

@@ -60,7 +60,7 @@ const char *json_start_code(const StartAnswer *answer);
 /* Those of N answers that were not accepted: [{"target", "code", "detail", "run_id", "retry_after_s"}]. */
 json_t *json_start_answers(const StartAnswer *answers, size_t n);
 
-/* The targets whose last verdict is not a fresh pass: [{"name", "verdict", "stale"}]. */
+/* The targets whose verdict is not a fresh pass: [{"name", "verdict", "stale"}]. */
 json_t *json_targets_not_ready(const TargetView *targets, size_t n);
 
 /* The body of a request to start a run; what it does not name is empty. */

@@ -11,8 +11,10 @@
 #include <stdint.h>
 
 #include "tierprobe/record.h"
+#include "tierprobe/standing.h"
 
 typedef struct PastRun {
+        unsigned refs;
         char id[RUN_ID_SIZE];
         char target[NAME_SIZE], profile[NAME_SIZE]; /* empty: not known */
         char *path, *mount_point;                   /* NULL: not known */
@@ -32,18 +34,20 @@ typedef struct PastRun {
  * no JSON object with this id; -ENOMEM. */
 int past_run_read(PastRun **ret, const char *text, size_t size, const char *id, char *error,
                   size_t error_size);
+
+/* Another owner; each gives it back with past_run_free(). */
+PastRun *past_run_ref(PastRun *run);
 PastRun *past_run_free(PastRun *run);
 void past_run_freep(PastRun **run);
-
-/* The number MEMBER of its object GROUP ("measured"), or of the run itself where GROUP is NULL; NAN when
- * there is none. */
-double past_run_number(const PastRun *run, const char *group, const char *member);
 
 /* Whether the run has ended, as far as one can tell of a state that is not known here. */
 bool past_run_ended(const PastRun *run);
 
 /* When it began, or else was asked for; 0 unknown. */
 int64_t past_run_begin_real_ns(const PastRun *run);
+
+/* What of it counts for the target's verdict. */
+void past_run_standing(const PastRun *run, StandingRun *ret);
 
 /* The disks that it was made on, as device_disks() names them: fills KEYS, returns how many (at most MAX). */
 size_t past_run_disks(const PastRun *run, DiskKey *keys, size_t max);

@@ -25,6 +25,7 @@ typedef struct RunRequest {
         const GuardRules *guard;
         RunTrigger trigger;
         uint64_t interval_ns; /* between the samples that are judged; 10 ms or more */
+        bool official;        /* the profile is the target's official one */
         const char *procfs, *sysfs;
 } RunRequest;
 
@@ -35,10 +36,6 @@ typedef struct RunEvents {
         void (*gone)(Run *run,
                      void *userdata); /* nothing of it is left on the disk: run_free() it now or later */
 } RunEvents;
-
-/* Whether a run of PROFILE judged by LIMITS certifies, if it is complete: it is the documented procedure,
- * whatever the profile's name, judged by the documented limits. */
-bool run_is_certifying(const Profile *profile, const Limits *limits);
 
 /* Makes a queued run with a fresh id. Everything is copied. 0 or -ENOMEM. */
 int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEvents *events);

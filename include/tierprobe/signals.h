@@ -8,6 +8,5 @@
  * errors of the write, EPIPE and EFBIG, and not the end of the program. */
 void signals_prepare(void);
 
-/* Whether SIGNAL is ignored: the program was started like that (by nohup, by a shell's "&"), and it stays so.
- */
+/* Whether SIGNAL is ignored: so was it by who started the program (nohup, a shell's "&"), and so it stays. */
 bool signal_is_ignored(int signal);

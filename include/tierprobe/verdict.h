@@ -56,6 +56,15 @@ typedef enum ReasonCode {
         REASON_UNREADABLE_ROWS,
         REASON_NOT_A_CAPTURE,
         REASON_IDLE,
+
+        /* Of a verdict that stands, never of a run: it is stale, or the device has become worse. */
+        REASON_TOO_OLD,
+        REASON_DEVICE_CHANGED,
+        REASON_FIRMWARE_CHANGED,
+        REASON_FILESYSTEM_CHANGED,
+        REASON_LIMITS_CHANGED,
+        REASON_PROFILE_CHANGED,
+        REASON_DEGRADED,
         _REASON_MAX,
 } ReasonCode;
 
@@ -119,6 +128,8 @@ extern const CriterionRule criterion_rules[N_CRITERIA]; /* by CriterionName */
 /* The documented procedure's. */
 Limits limits_default(void);
 
+bool limits_are_documented(const Limits *limits); /* exactly those */
+
 /* The parameters of Limits by index, NULL past the end. */
 const Parameter *limits_parameter(size_t index);
 
@@ -138,7 +149,7 @@ bool criterion_met(const Limits *limits, CriterionName name, double value);
 /* "at least", "under". */
 const char *criterion_relation(CriterionName name);
 
-/* Whether PASSING of TOTAL samples are enough; false when TOTAL is 0. */
+/* Whether PASSING of TOTAL samples are enough; of none they never are. */
 bool ratio_met(const Limits *limits, unsigned passing, unsigned total);
 
 /* ---- a run ---- */

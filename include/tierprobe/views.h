@@ -20,13 +20,14 @@ typedef struct TargetView {
         RunState state;          /* RUN_QUEUED, RUN_RUNNING, or RUN_FINISHED for "idle" */
         bool looking;            /* nothing is known of the path yet: it is being looked at */
         const Reasons *problems; /* what keeps it from being tested now */
-        Verdict verdict;         /* of the last ended run, or what keeps the target from being judged */
-        const Reasons *reasons;  /* NULL: those of last_run */
-        double age_s;            /* since the last run ended; NAN: never ran */
-        bool stale;
+        Verdict verdict;         /* of standing_run, as are the age and the warnings */
+        double age_s;            /* since it ended; NAN: there is none */
+        bool stale, degraded;
+        const Reasons *warnings;      /* why it is either */
+        const PastRun *standing_run;  /* whose verdict stands; NULL */
         int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
         const Device *device;         /* NULL: not found yet */
-        const PastRun *last_run;      /* NULL */
+        const PastRun *last_run;      /* the newest of any profile; NULL */
         const RunRecord *current_run; /* NULL; running or queued */
         const Ring *ring;             /* NULL when samples cannot be kept */
         const RingRecord *sample;     /* the last one; NULL: none since start */
@@ -36,7 +37,6 @@ typedef struct TargetView {
         uint64_t samples_missed; /* ticks that came too late to be taken */
         uint64_t runs_ended[_VERDICT_MAX];
         uint64_t test_written_bytes;                                  /* by all runs since start */
-        LatencyCounts write_latency;                                  /* of their write calls */
         uint64_t disk_written_day_bytes, disk_written_lifetime_bytes; /* to its disk, by whatever tests */
         uint64_t free_bytes;                                          /* when last looked; 0 unknown */
 } TargetView;
@@ -47,11 +47,10 @@ typedef struct ServiceView {
         int pid;
         Verdict verdict; /* worst of the targets */
         bool running;    /* a run is under way or queued */
-        bool ready;      /* every target's last verdict is a fresh pass */
+        bool ready;      /* every target's verdict is a fresh pass */
         const Config *config;
         uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
         int64_t certificate_expiry_real_ns;                  /* 0: no TLS */
-        bool config_error; /* the last reload was refused: an older configuration is in force */
         size_t n_targets;
         size_t set_aside; /* damaged files of the state directory */
 } ServiceView;

@@ -29,6 +29,9 @@ void origin_set(ConfigOrigin origin, const char *file, unsigned line);
 #define QUOTED_SIZE 96
 const char *quoted(char buf[QUOTED_SIZE], const char *value);
 
+/* Writes NAMES into BUF, separated by commas. */
+void list_names(char *buf, size_t size, const char *const *names, size_t n);
+
 /* The entry of NAMES nearest to WORD in typing errors, NULL when none is near. */
 const char *nearest(const char *word, const char *const *names, size_t n);
 
@@ -64,16 +67,17 @@ size_t section_find(Section section, const char *name);
 /* What a section without a name sets. */
 void *section_base(Section section, Config *config);
 
-/* Whether it may be set several times in a file, each adding to the ones before it, as listen does. */
+/* Whether each that stands in a file adds to those before it, as listen does. */
 bool parameter_adds(const Parameter *parameter);
 
-/* The path of a target: where it was set is the target's origin. */
-bool parameter_is_path(const Parameter *parameter);
+/* Where TARGET keeps the place that PARAMETER of it was set at; NULL: it does not. */
+ConfigOrigin *parameter_origin(const Parameter *parameter, TargetConfig *target);
 
 /* ---- kinds of text that only configurations have ---- */
 
 extern const ParameterType type_path;   /* char *: absolute; see path_normalize() */
 extern const ParameterType type_device; /* char *: auto or a block device */
+extern const ParameterType type_name;   /* char[NAME_SIZE] */
 extern const ParameterType type_hosts;  /* char *: lower case, separated by one space each */
 extern const ParameterType type_listen; /* of a Config: adds to its addresses; clearing forgets them all */
 

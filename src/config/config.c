@@ -127,6 +127,7 @@ static void take_path_option(Loader *loader, const char *path)
         if (!target->device)
                 loader->faults->out_of_memory = true;
         (void) snprintf(target->name, sizeof target->name, "cache");
+        (void) snprintf(target->profile, sizeof target->profile, "%s", OFFICIAL_PROFILE_DEFAULT);
         (void) snprintf(target->origin, sizeof target->origin, "--path");
 }
 

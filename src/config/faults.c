@@ -128,3 +128,12 @@ const char *nearest(const char *word, const char *const *names, size_t n)
         }
         return found;
 }
+
+void list_names(char *buf, size_t size, const char *const *names, size_t n)
+{
+        size_t at = 0;
+
+        buf[0] = '\0';
+        for (size_t i = 0; i < n && at < size; i++)
+                at += (size_t) snprintf(buf + at, size - at, "%s%s", i ? ", " : "", names[i]);
+}

@@ -59,15 +59,6 @@ static void reader_fault(Reader *reader, const char *format, ...)
 
 /* ---- section headers ---- */
 
-static void list_names(char *buf, size_t size, const char *const *names, size_t n)
-{
-        size_t at = 0;
-
-        buf[0] = '\0';
-        for (size_t i = 0; i < n && at < size; i++)
-                at += (size_t) snprintf(buf + at, size - at, "%s%s", i ? ", " : "", names[i]);
-}
-
 static void unknown_section(Reader *reader, const char *kind)
 {
         char quote[QUOTED_SIZE], known[160];
@@ -99,7 +90,7 @@ static Profile *enter_profile(Reader *reader, const char *name)
         size_t index = (size_t) (profile - config->profiles);
         if (reader->loader->seen_profiles[index]) {
                 reader_fault(reader,
-                             "[profile %s] is there twice in this file, first at %s; one section holds "
+                             "[profile %s] stands twice in this file, first at %s; one section holds "
                              "all keys of a profile",
                              name, reader->loader->profile_origins[index]);
                 return NULL;
@@ -127,6 +118,7 @@ static TargetConfig *enter_target(Reader *reader, const char *name)
                 }
                 config->n_targets++;
                 (void) snprintf(target->name, sizeof target->name, "%s", name);
+                (void) snprintf(target->profile, sizeof target->profile, "%s", OFFICIAL_PROFILE_DEFAULT);
                 origin_set(target->origin, reader->loader->file, reader->line);
         }
         size_t index = (size_t) (target - config->targets);
@@ -251,7 +243,7 @@ static void take_key(Reader *reader, const char *name, const char *value)
         bool again = loader->seen[section][index];
         loader->seen[section][index] = true;
         if (again && !parameter_adds(parameter)) {
-                reader_fault(reader, "\"%s\" is set twice in this section of this file; remove one of them",
+                reader_fault(reader, "\"%s\" stands twice in this section of this file; leave one of them",
                              name);
                 return;
         }
@@ -265,8 +257,8 @@ static void take_key(Reader *reader, const char *name, const char *value)
                 wrong_value(reader, parameter, value, why);
         if (!sections[section].named)
                 origin_set(loader->origins[section][index], loader->file, reader->line);
-        else if (parameter_is_path(parameter))
-                origin_set(((TargetConfig *) reader->base)->origin, loader->file, reader->line);
+        else if (section == SECTION_TARGET && parameter_origin(parameter, reader->base))
+                origin_set(*parameter_origin(parameter, reader->base), loader->file, reader->line);
 }
 
 /* inih's handler. */

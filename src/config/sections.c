@@ -32,6 +32,8 @@ static const Parameter target_parameters[] = {
           .right = "the absolute path of an existing directory, such as /db2/cache" },
         { "device", &type_device, offsetof(TargetConfig, device),
           .right = "auto, or a block device such as nvme0n1, /dev/sdb or mapper/data" },
+        { "profile", &type_name, offsetof(TargetConfig, profile),
+          .right = "the name of a profile, such as procedure" },
 };
 
 static const Parameter *http_parameter(size_t index)
@@ -80,7 +82,9 @@ bool parameter_adds(const Parameter *parameter)
         return parameter->type == &type_listen;
 }
 
-bool parameter_is_path(const Parameter *parameter)
+ConfigOrigin *parameter_origin(const Parameter *parameter, TargetConfig *target)
 {
-        return parameter == &target_parameters[0];
+        return parameter->type == &type_path   ? &target->origin
+               : parameter->type == &type_name ? &target->profile_origin
+                                               : NULL;
 }

@@ -52,13 +52,33 @@ static void check_profiles(const Loader *loader)
                 const Profile *profile = &config->profiles[i];
                 const char *origin = loader->profile_origins[i];
 
-                /* A built-in profile is not what the administrator wrote: a run of it ends at the limit. */
+                /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
                 if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
                         fault(loader->faults, -EINVAL, origin,
                               "the duration of [profile %s] is longer than max_duration of [guard], %s; "
                               "change one of them",
                               profile->name, format_duration(limit, config->guard.max_duration_ns));
         }
+}
+
+static void check_official_profile(const Loader *loader, const TargetConfig *target)
+{
+        const Config *config = loader->config;
+        const char *names[CONFIG_MAX_PROFILES];
+        char known[300];
+
+        if (config_find_profile(config, target->profile))
+                return;
+        for (size_t i = 0; i < config->n_profiles; i++)
+                names[i] = config->profiles[i].name;
+        const char *near = nearest(target->profile, names, config->n_profiles);
+        list_names(known, sizeof known, names, config->n_profiles);
+        fault(loader->faults, -EINVAL, target->profile_origin,
+              "profile = %s of [target %s] names no profile; %s%s%sadd a section [profile %s], or name one "
+              "of "
+              "these: %s",
+              target->profile, target->name, near ? "did you mean " : "", near ? near : "",
+              near ? "? Else " : "", target->profile, known);
 }
 
 static void check_targets(const Loader *loader)
@@ -74,6 +94,7 @@ static void check_targets(const Loader *loader)
                               target->name);
                         continue;
                 }
+                check_official_profile(loader, target);
                 for (size_t j = 0; j < i; j++)
                         if (config->targets[j].path && strcmp(config->targets[j].path, target->path) == 0)
                                 fault(loader->faults, -EINVAL, target->origin,
@@ -95,10 +116,14 @@ static void fill_in_jitter(Loader *loader)
 
 void loader_settle(Loader *loader, bool need_targets)
 {
+        Config *config = loader->config;
+
         fill_in_jitter(loader);
         check_sampling(loader);
         check_tls(loader);
         check_profiles(loader);
         if (need_targets)
                 check_targets(loader);
+        for (size_t i = 0; i < config->n_profiles; i++)
+                config->profiles[i].certifying = profile_is_procedure(&config->profiles[i]);
 }

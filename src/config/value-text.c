@@ -109,6 +109,24 @@ static int parse_device(const Parameter *parameter, void *field, const char *tex
 
 const ParameterType type_device = { "NAME", sizeof(char *), parse_device, print_text, release_text };
 
+static int parse_name(const Parameter *parameter, void *field, const char *text, char why[WHY_SIZE])
+{
+        (void) parameter;
+        (void) why;
+        if (!name_is_valid(text))
+                return -EINVAL;
+        memcpy(field, text, strlen(text) + 1);
+        return 0;
+}
+
+static void print_name(const Parameter *parameter, const void *field, FILE *out)
+{
+        (void) parameter;
+        (void) fputs(field, out);
+}
+
+const ParameterType type_name = { "NAME", NAME_SIZE, parse_name, print_name, NULL };
+
 /* ---- lists ---- */
 
 /* Copies the next word of *P, at most SIZE - 1 bytes; its length, 0 at the end, SIZE when it does not fit. */

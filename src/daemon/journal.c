@@ -170,6 +170,24 @@ void journal_target_changed(const char *target, const char *path, const char *de
                   path, text);
 }
 
+void journal_verdict_changed(const char *target, const char *before, const char *now, const Reasons *warnings)
+{
+        char reasons[200] = "", details[1200] = "";
+        size_t at = 0, used = 0;
+
+        for (size_t i = 0; i < warnings->n && at < sizeof reasons && used < sizeof details; i++) {
+                const Reason *reason = &warnings->items[i];
+
+                at += (size_t) snprintf(reasons + at, sizeof reasons - at, "%s%s", i ? "," : "",
+                                        reason_to_string(reason->code));
+                used += (size_t) snprintf(details + used, sizeof details - used, "; %s: %s",
+                                          reason_to_string(reason->code), reason->detail);
+        }
+        const LogField fields[] = { { "TIERPROBE_TARGET", target }, { "TIERPROBE_REASON", reasons } };
+        log_event(LOG_NOTICE, MESSAGE_VERDICT_CHANGED, fields, reasons[0] ? 2 : 1,
+                  "target %s: the verdict is now %s, it was %s%s", target, now, before, details);
+}
+
 void journal_run_refused(const char *target, const char *detail)
 {
         const LogField fields[] = { { "TIERPROBE_TARGET", target } };

@@ -19,6 +19,11 @@ void journal_run_interrupted(const PastRun *run); /* by the end of an earlier da
 /* A scheduled run that a guard kept from starting. */
 void journal_run_refused(const char *target, const char *detail);
 
+/* The verdict that stands for a target, in words ("pass, stale"), and the reasons of what stands beside it.
+ */
+void journal_verdict_changed(const char *target, const char *before, const char *now,
+                             const Reasons *warnings);
+
 /* DEVICE is empty when there is none. */
 void journal_target_changed(const char *target, const char *path, const char *device, const char *text);
 

@@ -31,6 +31,7 @@
 
 #define TRIM_AFTER_US (3 * 1000 * 1000)
 #define START_LOOK_NS NS_PER_S
+#define AFTER_ABORT_NS (3600 * NS_PER_S)
 
 struct Manager {
         sd_event *event;
@@ -44,7 +45,6 @@ struct Manager {
         HttpServer *http;
         Service service;
         uint64_t generation; /* counts what a reader would see */
-        bool config_error;   /* the last reload was refused */
         int64_t started_real_ns;
         uint64_t started_ns;
 };
@@ -64,7 +64,7 @@ static void changed(Manager *manager)
                           verdict_to_string(view.verdict), view.n_targets, view.n_targets == 1 ? "" : "s");
 }
 
-/* Ends the event loop when the daemon is stopping and no run is left. */
+/* Ends the loop if it is to end and nothing holds it any more. */
 static void end_if_done(Manager *manager)
 {
         if (runs_are_stopping(manager->parts.runs) && runs_count(manager->parts.runs) == 0)
@@ -73,19 +73,59 @@ static void end_if_done(Manager *manager)
 
 /* ---- what the parts say ---- */
 
+static const PastStanding *standing_of(const Parts *parts, const Target *target)
+{
+        return past_standing(parts->past, target->config->name);
+}
+
+static void update_verdict(const Parts *parts, const Target *target)
+{
+        verdicts_update(parts->verdicts, target, standing_of(parts, target), parts->config);
+}
+
+/* An official run that was aborted is made up for, but whoever aborted it is left in peace for a while. */
+static int64_t not_before_real_ns(const Parts *parts, const Target *target)
+{
+        const PastRun *last = past_last_run(parts->past, target->config->name);
+        uint64_t interval_ns = parts->config->schedule.interval_ns;
+
+        if (!last || last->state != RUN_ABORTED || strcmp(last->profile, target->config->profile) != 0)
+                return 0;
+        return last->finished_real_ns +
+               (int64_t) (interval_ns < AFTER_ABORT_NS ? interval_ns : AFTER_ABORT_NS);
+}
+
+/* By the run that stands: one of another profile, or that was cut, is not what the schedule is for. */
 static void plan(Manager *manager, Target *target)
 {
         const Parts *parts = &manager->parts;
-        const PastRun *last = past_last_run(parts->past, target->config->name);
+        const PastStanding *standing = standing_of(parts, target);
         int64_t since_ns = samples_since_real_ns(&target->samples);
-        /* A new target is tested one interval after it was added: ten gigabytes of writes are not expected
-         * from an installation. Not one after this start, or a daemon restarted every day would never test.
-         */
+        /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
+         * installation. Not one after this start, or a daemon restarted every day would never test. */
         int64_t known_since_ns =
                 since_ns && since_ns < manager->started_real_ns ? since_ns : manager->started_real_ns;
 
         timetable_plan(parts->timetable, target, target->config->name,
-                       last ? past_run_begin_real_ns(last) : known_since_ns);
+                       standing && standing->run ? past_run_begin_real_ns(standing->run) : known_since_ns,
+                       not_before_real_ns(parts, target));
+}
+
+static void say_verdict(const TargetVerdict *verdict, char buf[64])
+{
+        (void) snprintf(buf, 64, "%s%s%s", verdict_to_string(verdict->verdict),
+                        verdict->stale ? ", stale" : "", verdict->degraded ? ", degraded" : "");
+}
+
+static void on_verdict_changed(const Target *target, const TargetVerdict *before, const TargetVerdict *now,
+                               void *userdata)
+{
+        char was[64], is[64];
+
+        say_verdict(before, was);
+        say_verdict(now, is);
+        journal_verdict_changed(target->config->name, was, is, &now->warnings);
+        changed(userdata);
 }
 
 static void count_set_aside(Manager *manager)
@@ -111,6 +151,7 @@ static void on_inspected(Target *target, void *userdata)
         /* A run that waits begins with the newest facts. */
         if (!target_is_waiting(target) || target_hangs(target))
                 runs_set_ready(parts->runs, target);
+        update_verdict(parts, target);
         changed(manager);
         runs_dispatch(parts->runs);
 }
@@ -136,8 +177,10 @@ static void on_run_ended(Target *target, const RunRecord *record, void *userdata
         journal_run_ended(record);
         ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written);
         past_add(manager->parts.past, record);
-        if (target)
+        if (target) {
                 plan(manager, target);
+                update_verdict(&manager->parts, target);
+        }
         changed(manager);
         if (target && !runs_are_stopping(manager->parts.runs))
                 (void) target_inspect(target); /* its free space has changed */
@@ -182,6 +225,7 @@ static void take_sample(const Parts *parts, Target *target)
         Snapshot snapshot;
 
         target_inspect_if_old(target);
+        verdicts_update_if_old(parts->verdicts, target, standing_of(parts, target), parts->config);
         if (!samples_read(&target->samples, &snapshot))
                 return;
         const RunRecord *run = runs_of(parts->runs, target);
@@ -232,6 +276,7 @@ static void drop_target(Parts *parts, Target *target)
 {
         runs_drop(parts->runs, target);
         timetable_drop(parts->timetable, target);
+        verdicts_drop(parts->verdicts, target);
         target_free(target);
 }
 
@@ -288,7 +333,8 @@ static void begin_targets(Manager *manager)
 
         for (size_t i = 0; i < parts->n_targets; i++)
                 subjects[i] = (PastSubject){ .target = parts->targets[i]->config->name,
-                                             .path = parts->targets[i]->config->path };
+                                             .path = parts->targets[i]->config->path,
+                                             .profile = parts->targets[i]->config->profile };
         past_follow(parts->past, subjects, parts->n_targets, &parts->config->keep);
         count_set_aside(manager);
         timetable_set_rules(parts->timetable, &parts->config->schedule);
@@ -299,6 +345,7 @@ static void begin_targets(Manager *manager)
                 if (!target->home && home)
                         target_set_home(target, home);
                 plan(manager, target);
+                update_verdict(parts, target);
                 (void) target_inspect(target);
         }
 }
@@ -329,7 +376,6 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
         }
         keep_targets(&manager->parts, config);
         manager->parts.config = config;
-        manager->config_error = false;
         int r = add_targets(manager);
         if (r < 0)
                 log_error("not every target of the new configuration could be made: %s", strerror(-r));
@@ -341,12 +387,9 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
 
 static void on_refused(const char *error, void *userdata)
 {
-        Manager *manager = userdata;
-
+        (void) userdata;
         journal_config_invalid(error);
         log_warning("the configuration stays as it was");
-        manager->config_error = true;
-        changed(manager);
 }
 
 /* ---- signals ---- */
@@ -386,7 +429,6 @@ static void get(void *userdata, ServiceView *ret)
         ret->started_real_ns = manager->started_real_ns;
         ret->uptime_ns = clock_ns(CLOCK_MONOTONIC) - manager->started_ns;
         ret->pid = getpid();
-        ret->config_error = manager->config_error;
         if (manager->http)
                 ret->certificate_expiry_real_ns = http_server_certificate_expiry_real_ns(manager->http);
 }
@@ -489,6 +531,9 @@ static int make_parts(Manager *manager)
                                             .ended = on_run_ended,
                                             .gone = on_run_gone });
         if (r >= 0)
+                r = verdicts_new(&parts->verdicts,
+                                 &(VerdictsEvents){ .userdata = manager, .changed = on_verdict_changed });
+        if (r >= 0)
                 r = timetable_new(&parts->timetable, manager->event,
                                   &(TimetableEvents){ .userdata = manager, .due = on_due });
         if (r >= 0)
@@ -553,6 +598,7 @@ Manager *manager_free(Manager *manager)
         reload_free(manager->reload);
         runs_free(manager->parts.runs);
         timetable_free(manager->parts.timetable);
+        verdicts_free(manager->parts.verdicts);
         for (size_t i = 0; i < manager->parts.n_targets; i++)
                 target_free(manager->parts.targets[i]);
         looks_free(manager->looks);

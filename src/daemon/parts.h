@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon consists of: its parts side by side, for the two who need to see several of them at once
- * (start.c, views.c). The parts themselves do not know each other; the manager owns and wires them. */
+ * (start.c, readers.c). The parts themselves do not know each other; the manager owns and wires them. */
 #pragma once
 
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "target.h"
 #include "ticker.h"
 #include "timetable.h"
+#include "verdicts.h"
 
 #include "tierprobe/config.h"
 
@@ -23,6 +24,7 @@ typedef struct Parts {
         size_t n_set_aside; /* rings and ledgers that were damaged, now or before an earlier start */
         Runs *runs;
         Timetable *timetable;
+        Verdicts *verdicts;
         Ticker ticker;
 } Parts;
 

@@ -25,8 +25,9 @@ typedef struct Waiting {
 } Waiting;
 
 typedef struct Followed {
-        char *target, *path;
-        PastRun *last;     /* NULL: never ran */
+        char *target, *path, *profile;
+        PastRun *last; /* NULL: never ran */
+        PastStanding standing;
         char *mount_point; /* in the newest run that knows its own; NULL: none does */
 } Followed;
 
@@ -142,7 +143,7 @@ static int get_text(Past *past, const char *id, char **ret_text, size_t *ret_siz
                 }
         int r = run_store_get(past->store, id, ret_text, ret_size);
         if (r == -ENOENT) {
-                (void) run_store_remove(past->store, id); /* removed by somebody else meanwhile */
+                (void) run_store_remove(past->store, id); /* taken away under us */
                 return r;
         }
         if (r < 0 && !past->read_failed)
@@ -265,12 +266,15 @@ size_t past_set_aside(const Past *past)
 
 /* ---- what goes ---- */
 
-/* The last run of a target that is seldom tested is its verdict, however old. */
+/* The run that stands for a target is its verdict, however old. */
 static bool must_stay(const Past *past, const char *id)
 {
-        for (size_t i = 0; i < past->n_followed; i++)
-                if (past->followed[i].last && strcmp(past->followed[i].last->id, id) == 0)
+        for (size_t i = 0; i < past->n_followed; i++) {
+                const PastRun *last = past->followed[i].last, *standing = past->followed[i].standing.run;
+
+                if ((last && strcmp(last->id, id) == 0) || (standing && strcmp(standing->id, id) == 0))
                         return true;
+        }
         return is_open(past, id);
 }
 
@@ -336,6 +340,13 @@ const PastRun *past_last_run(const Past *past, const char *target)
         return followed ? followed->last : NULL;
 }
 
+const PastStanding *past_standing(const Past *past, const char *target)
+{
+        const Followed *followed = find_followed(past, target);
+
+        return followed ? &followed->standing : NULL;
+}
+
 const char *past_mount_point(const Past *past, const char *target)
 {
         const Followed *followed = find_followed(past, target);
@@ -363,34 +374,79 @@ static void forget_followed(Followed *followed)
 {
         free(followed->target);
         free(followed->path);
+        free(followed->profile);
         free(followed->mount_point);
-        followed->last = past_run_free(followed->last);
+        past_run_free(followed->last);
+        past_run_free(followed->standing.run);
         *followed = (Followed){ 0 };
+}
+
+static bool has_full_standing(const Followed *followed)
+{
+        return followed->standing.run &&
+               standing_claim(&followed->standing.facts, followed->profile) == STANDING_FULL;
 }
 
 static bool is_complete(const Followed *followed)
 {
-        return followed->last && followed->mount_point;
+        return followed->last && followed->mount_point && has_full_standing(followed);
+}
+
+static bool has_all_figures(const Followed *followed)
+{
+        return followed->standing.n_figures == STANDING_MAX_FIGURES;
 }
 
 /* Whether the text can be of a run that is still looked for: names of targets stand in it as they are. That
  * saves taking every document apart for a target that never ran. */
 static bool may_be_wanted(const Followed *wanted, size_t n, const char *text, size_t size)
 {
+        static const char certifying[] = "\"certifying\":true";
         char quoted[NAME_SIZE + 2];
 
         for (size_t i = 0; i < n; i++) {
                 int length = snprintf(quoted, sizeof quoted, "\"%s\"", wanted[i].target);
 
-                if (!is_complete(&wanted[i]) && memmem(text, size, quoted, (size_t) length))
+                if ((!is_complete(&wanted[i]) ||
+                     (!has_all_figures(&wanted[i]) && memmem(text, size, certifying, strlen(certifying)))) &&
+                    memmem(text, size, quoted, (size_t) length))
                         return true;
         }
         return false;
 }
 
-/* Goes back through the runs until all of the N targets WANTED have what there is of them. */
+static void stand(Followed *followed, PastRun *run, const StandingRun *facts)
+{
+        past_run_free(followed->standing.run);
+        followed->standing.run = past_run_ref(run);
+        followed->standing.facts = *facts;
+}
+
+/* Takes from a run what is still wanted of it; runs come newest first. */
+static void take_older(Followed *followed, PastRun *run)
+{
+        PastStanding *standing = &followed->standing;
+        StandingRun facts;
+
+        if (!followed->mount_point)
+                take_mount_point(followed, run);
+        if (!followed->last)
+                followed->last = past_run_ref(run);
+        past_run_standing(run, &facts);
+        if (!has_full_standing(followed) &&
+            (!standing->run || !standing_replaces(&standing->facts, &facts, followed->profile)) &&
+            standing_replaces(&facts, NULL, followed->profile))
+                stand(followed, run, &facts);
+        if (!has_all_figures(followed) &&
+            standing_figures_of(&facts, &standing->figures[standing->n_figures]))
+                standing->n_figures++;
+}
+
+/* Goes back through the runs until all of the N targets WANTED have what there is of them; for what they are
+ * compared with not through all. */
 static void find_runs(Past *past, Followed *wanted, size_t n)
 {
+        size_t n_for_figures = (n + 1) * STANDING_MAX_FIGURES;
         const char *id = NULL;
         char before[RUN_ID_SIZE];
         bool complete = n == 0;
@@ -400,19 +456,17 @@ static void find_runs(Past *past, Followed *wanted, size_t n)
                 _cleanup_(past_run_freep) PastRun *run = NULL;
                 size_t size = 0;
 
+                n_for_figures -= n_for_figures > 0;
                 (void) snprintf(before, sizeof before, "%s", id);
                 if (get_text(past, before, &text, &size) < 0 || !may_be_wanted(wanted, n, text, size) ||
                     read_text(past, before, &text, &size, &run) < 0)
                         continue;
                 complete = true;
                 for (size_t i = 0; i < n; i++) {
-                        if (run && is_of(run, &wanted[i])) {
-                                if (!wanted[i].mount_point)
-                                        take_mount_point(&wanted[i], run);
-                                if (!wanted[i].last)
-                                        wanted[i].last = TAKE_PTR(run);
-                        }
-                        complete = complete && is_complete(&wanted[i]);
+                        if (is_of(run, &wanted[i]))
+                                take_older(&wanted[i], run);
+                        complete = complete && is_complete(&wanted[i]) &&
+                                   (has_all_figures(&wanted[i]) || n_for_figures == 0);
                 }
         }
 }
@@ -421,8 +475,10 @@ static void follow(Past *past, const PastSubject *subject)
 {
         Followed *followed = &past->followed[past->n_followed];
 
-        *followed = (Followed){ .target = strdup(subject->target), .path = strdup(subject->path) };
-        if (followed->target && followed->path) {
+        *followed = (Followed){ .target = strdup(subject->target),
+                                .path = strdup(subject->path),
+                                .profile = strdup(subject->profile) };
+        if (followed->target && followed->path && followed->profile) {
                 past->n_followed++;
                 return;
         }
@@ -441,7 +497,8 @@ void past_follow(Past *past, const PastSubject *subjects, size_t n, const Histor
         for (size_t i = 0; i < n_before; i++)
                 for (size_t j = 0; j < n; j++)
                         if (before[i].target && strcmp(before[i].target, subjects[j].target) == 0 &&
-                            strcmp(before[i].path, subjects[j].path) == 0) {
+                            strcmp(before[i].path, subjects[j].path) == 0 &&
+                            strcmp(before[i].profile, subjects[j].profile) == 0) {
                                 past->followed[past->n_followed++] = before[i];
                                 before[i] = (Followed){ 0 };
                         }
@@ -456,25 +513,35 @@ void past_follow(Past *past, const PastSubject *subjects, size_t n, const Histor
         trim(past);
 }
 
-/* An ended run is the last one of its target. */
+/* An ended run is the last one of its target, and may be the one that stands from now on. */
 static void take_for_target(Past *past, PastRun *run)
 {
-        for (size_t i = 0; i < past->n_followed; i++) {
-                Followed *followed = &past->followed[i];
+        Followed *followed = past->followed;
+        StandingRun facts;
 
-                if (!is_of(run, followed))
-                        continue;
-                take_mount_point(followed, run);
-                past_run_free(followed->last);
-                followed->last = run;
+        while (followed < past->followed + past->n_followed && !is_of(run, followed))
+                followed++;
+        if (followed == past->followed + past->n_followed)
                 return;
-        }
-        past_run_free(run);
+        PastStanding *standing = &followed->standing;
+        take_mount_point(followed, run);
+        past_run_free(followed->last);
+        followed->last = past_run_ref(run);
+        past_run_standing(run, &facts);
+        if (standing_replaces(&facts, standing->run ? &standing->facts : NULL, followed->profile))
+                stand(followed, run, &facts);
+        StandingFigures figures;
+        if (!standing_figures_of(&facts, &figures))
+                return;
+        standing->n_figures -= has_all_figures(followed);
+        memmove(standing->figures + 1, standing->figures, standing->n_figures * sizeof figures);
+        standing->figures[0] = figures;
+        standing->n_figures++;
 }
 
 void past_add(Past *past, const RunRecord *record)
 {
-        PastRun *run = NULL;
+        _cleanup_(past_run_freep) PastRun *run = NULL;
         size_t size = 0, open = find_open(past, record->id);
         char error[128];
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Past runs: which are kept, and which one speaks for each target. Knows history and json, and nothing of the
- * rest of the daemon: what it meets while reading goes up by PastEvents.
+/* Past runs: which are kept, and which one decides for each target. Knows history and json, and nothing of
+ * the rest of the daemon: what it meets while reading goes up by PastEvents.
  *
  * A document that cannot be used is one of three things: damaged (no JSON, or another run's) and set aside;
  * of another release, and then kept and served as it is; or not readable now (EIO), and then left alone and
- * tried again. In memory are the ids of all runs, and the last run of each target. */
+ * tried again. In memory are the ids of all runs, and of each target its last run and the one that stands. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,13 +14,22 @@
 #include "tierprobe/history.h"
 #include "tierprobe/past-run.h"
 #include "tierprobe/record.h"
+#include "tierprobe/standing.h"
 
 typedef struct Past Past;
 
-/* A target whose last run is wanted: a run's verdict is one on the path that it was made on. Borrowed. */
+/* A target whose runs are wanted: a run's verdict is one on the path that it was made on. Borrowed. */
 typedef struct PastSubject {
-        const char *target, *path;
+        const char *target, *path, *profile; /* its official one */
 } PastSubject;
+
+/* The run whose verdict stands for a target, and what there is to compare it with. */
+typedef struct PastStanding {
+        PastRun *run; /* NULL: none; the rest is then empty */
+        StandingRun facts;
+        StandingFigures figures[STANDING_MAX_FIGURES]; /* of the last certifying runs, newest first */
+        size_t n_figures;
+} PastStanding;
 
 typedef struct PastEvents {
         void *userdata;
@@ -41,6 +50,9 @@ void past_follow(Past *past, const PastSubject *subjects, size_t n, const Histor
 /* The newest run of a target that is followed; NULL: it never ran. Borrowed until the next past_follow() or
  * past_add(). */
 const PastRun *past_last_run(const Past *past, const char *target);
+
+/* What stands for a target that is followed; NULL for any other. Borrowed likewise. */
+const PastStanding *past_standing(const Past *past, const char *target);
 
 /* The mount point that the target was last seen on in a run; NULL: in none. Borrowed likewise. */
 const char *past_mount_point(const Past *past, const char *target);

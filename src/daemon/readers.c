@@ -8,36 +8,12 @@
 #include <math.h>
 #include <string.h>
 
-static const PastRun *last_run(const Parts *parts, const Target *target)
-{
-        return past_last_run(parts->past, target->config->name);
-}
-
-bool readers_is_stale(const Parts *parts, const Target *target, int64_t now_real_ns)
-{
-        const PastRun *last = last_run(parts, target);
-
-        if (!last)
-                return false;
-        int64_t finished_ns = last->finished_real_ns;
-        /* One from the future is of unknown age: the clock was wrong then, or is now. A small step back must
-         * not spoil a good verdict, though. */
-        uint64_t age_ns = now_real_ns > finished_ns ? (uint64_t) now_real_ns - (uint64_t) finished_ns
-                                                    : (uint64_t) finished_ns - (uint64_t) now_real_ns;
-        return age_ns > schedule_stale_after_ns(&parts->config->schedule);
-}
-
-Verdict readers_verdict(const Parts *parts, const Target *target)
-{
-        const PastRun *last = last_run(parts, target);
-
-        return last ? last->verdict : VERDICT_NEVER_RUN;
-}
-
 void readers_view_target(const Parts *parts, const Target *target, TargetView *ret)
 {
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        const PastRun *last = last_run(parts, target);
+        const PastStanding *standing = past_standing(parts->past, target->config->name);
+        const PastRun *run = standing ? standing->run : NULL;
+        const TargetVerdict *verdict = verdicts_of(parts->verdicts, target);
         const RunRecord *current = runs_of(parts->runs, target);
         const Samples *samples = &target->samples;
         const RunTally tally = runs_tally(parts->runs, target);
@@ -49,13 +25,15 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
                 .state = current ? current->state : RUN_FINISHED,
                 .looking = target_is_unseen(target),
                 .problems = &target->problems,
-                .verdict = readers_verdict(parts, target),
-                .reasons = last ? NULL : &target->problems,
-                .age_s = last ? ((double) now_ns - (double) last->finished_real_ns) / 1e9 : NAN,
-                .stale = readers_is_stale(parts, target, now_ns),
+                .verdict = verdict->verdict,
+                .age_s = run ? ((double) now_ns - (double) run->finished_real_ns) / 1e9 : NAN,
+                .stale = verdict->stale,
+                .degraded = verdict->degraded,
+                .warnings = &verdict->warnings,
+                .standing_run = run,
                 .next_run_real_ns = timetable_next_real_ns(parts->timetable, target),
                 .device = target->device,
-                .last_run = last,
+                .last_run = past_last_run(parts->past, target->config->name),
                 .current_run = current,
                 .ring = samples->ring,
                 .sample = samples->newest.seq ? &samples->newest : NULL,
@@ -63,7 +41,6 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
                 .sample_gap = samples->gap,
                 .samples_missed = parts->ticker.missed,
                 .test_written_bytes = tally.written_bytes,
-                .write_latency = tally.latency,
                 .disk_written_day_bytes = ledger.last_day_bytes,
                 .disk_written_lifetime_bytes = ledger.lifetime_bytes,
                 .free_bytes = target->facts.error == 0 ? target->facts.free_bytes : 0,
@@ -76,7 +53,6 @@ void readers_view_target(const Parts *parts, const Target *target, TargetView *r
 
 void readers_view_service(const Parts *parts, ServiceView *ret)
 {
-        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         const Histogram *lateness = &parts->ticker.lateness;
 
         *ret = (ServiceView){ .verdict = parts->n_targets ? VERDICT_PASS : VERDICT_NEVER_RUN,
@@ -88,11 +64,9 @@ void readers_view_service(const Parts *parts, ServiceView *ret)
                               .n_targets = parts->n_targets,
                               .set_aside = parts->n_set_aside + past_set_aside(parts->past) };
         for (size_t i = 0; i < parts->n_targets; i++) {
-                const Target *target = parts->targets[i];
-                Verdict verdict = readers_verdict(parts, target);
+                const TargetVerdict *verdict = verdicts_of(parts->verdicts, parts->targets[i]);
 
-                ret->verdict = verdict_worst(ret->verdict, verdict);
-                ret->ready =
-                        ret->ready && verdict == VERDICT_PASS && !readers_is_stale(parts, target, now_ns);
+                ret->verdict = verdict_worst(ret->verdict, verdict->verdict);
+                ret->ready = ret->ready && verdict_is_ready(verdict);
         }
 }

@@ -6,10 +6,6 @@
 
 #include "tierprobe/views.h"
 
-/* Of TARGET's last run. */
-Verdict readers_verdict(const Parts *parts, const Target *target);
-bool readers_is_stale(const Parts *parts, const Target *target, int64_t now_real_ns);
-
 void readers_view_target(const Parts *parts, const Target *target, TargetView *ret);
 
 /* All but the times of the start and the pid, which are the process's. */

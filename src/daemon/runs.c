@@ -140,7 +140,6 @@ static void on_ended(Run *run, void *userdata)
                 slot->ready = slot->stall_said = false;
                 slot->tally.ended[record->judgement.verdict]++;
                 slot->tally.written_bytes += record->bytes_written;
-                latency_counts_add(&slot->tally.latency, &record->latency_counts);
         }
         runs->events.ended(target, record, runs->events.userdata);
 }
@@ -225,6 +224,7 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
                                        .guard = guard,
                                        .trigger = trigger,
                                        .interval_ns = interval_ns,
+                                       .official = strcmp(profile->name, target->config->profile) == 0,
                                        .procfs = runs->roots->procfs,
                                        .sysfs = runs->roots->sysfs },
                         &events);

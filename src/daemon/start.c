@@ -86,10 +86,18 @@ static void look_first(const Parts *parts, Target *target)
                         target->config->path);
                 runs_refuse(parts->runs, target, REASON_ABORTED, detail);
         } else if (target_hangs(target)) {
-                /* The answer may take hours: that there is none yet counts as one. */
+                /* The answer may take hours. That there is none is one. */
                 runs_set_ready(parts->runs, target);
                 runs_dispatch(parts->runs);
         }
+}
+
+/* The one named, or the target's official one. */
+static const Profile *profile_of(const Config *config, const Target *target, const char *name)
+{
+        if (!target)
+                return NULL;
+        return config_find_profile(config, name ? name : target->config->profile);
 }
 
 int start_run(const Parts *parts, const char *target_name, const char *profile_name, RunTrigger trigger,
@@ -97,7 +105,7 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
 {
         const Config *config = parts->config;
         Target *target = parts_find_target(parts, target_name);
-        const Profile *profile = config_find_profile(config, profile_name ? profile_name : "procedure");
+        const Profile *profile = profile_of(config, target, profile_name);
         const RunRecord *run = NULL;
         GuardAnswer guard;
 

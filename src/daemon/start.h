@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for a run, from HTTP or the schedule: decides whether it may start, and starts it. */
+/* Asking for a run, by whom or what ever: whether it may start, and if so, that it does. */
 #pragma once
 
 #include "parts.h"
 
 #include "tierprobe/views.h"
 
-/* Asks for a run of the target named TARGET; PROFILE NULL is the default one, WHO is for the journal. 0 with
+/* Asks for a run of the target named TARGET; PROFILE NULL is its official one, WHO is for the journal. 0 with
  * an answer, or -ENOMEM. */
 int start_run(const Parts *parts, const char *target, const char *profile, RunTrigger trigger,
               const char *who, StartAnswer *ret);

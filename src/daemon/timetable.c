@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slewing and leap seconds are smaller steps than this; a clock that is set moves further. */
+/* Slewing and leap seconds stay below; whoever sets a clock means more. */
 #define CLOCK_STEP_NS (2 * (int64_t) NS_PER_S)
 
 /* A run that a guard has refused is tried again after so long, if the guard does not know better. */
@@ -21,7 +21,7 @@ typedef struct Entry {
         Timetable *timetable;
         Target *target; /* NULL: free */
         char name[NAME_SIZE];
-        int64_t last_real_ns, next_real_ns;
+        int64_t last_real_ns, not_before_real_ns, next_real_ns;
         bool missed; /* the next run is one that was missed before */
         sd_event_source *timer;
 } Entry;
@@ -77,9 +77,10 @@ static void set_time(Entry *entry, int64_t at_real_ns, int64_t now_real_ns)
 static void plan(Entry *entry)
 {
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        int64_t from_ns = now_ns > entry->not_before_real_ns ? now_ns : entry->not_before_real_ns;
         uint64_t seed = schedule_seed(entry->name, (uint64_t) entry->last_real_ns);
 
-        set_time(entry, schedule_next(&entry->timetable->rules, entry->last_real_ns, now_ns, seed), now_ns);
+        set_time(entry, schedule_next(&entry->timetable->rules, entry->last_real_ns, from_ns, seed), now_ns);
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
@@ -133,7 +134,8 @@ void timetable_set_rules(Timetable *timetable, const ScheduleRules *rules)
         timetable->rules = *rules;
 }
 
-void timetable_plan(Timetable *timetable, Target *target, const char *name, int64_t last_real_ns)
+void timetable_plan(Timetable *timetable, Target *target, const char *name, int64_t last_real_ns,
+                    int64_t not_before_real_ns)
 {
         size_t i = find_entry(timetable, target);
 
@@ -148,6 +150,7 @@ void timetable_plan(Timetable *timetable, Target *target, const char *name, int6
         entry->target = target;
         memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);
         entry->last_real_ns = last_real_ns;
+        entry->not_before_real_ns = not_before_real_ns;
         plan(entry);
 }
 

@@ -19,8 +19,7 @@ typedef struct Field {
 /* What is looked at of a request. */
 typedef struct RequestHead {
         const char *path;
-        Field host, content_length, transfer_encoding, content_type, origin, sec_fetch_site, authorization,
-                accept, accept_encoding, if_none_match;
+        Field host, content_length, transfer_encoding, content_type, origin, sec_fetch_site, authorization;
 } RequestHead;
 
 /* Who may be named in Host. */

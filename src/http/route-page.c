@@ -3,7 +3,6 @@
 
 #include "route-page.h"
 
-#include "accept.h"
 #include "reply.h"
 #include "routes.h"
 
@@ -33,11 +32,45 @@ static const ReplyHeader page_headers[] = {
         { NULL, NULL },
 };
 
+/* ---- Accept ---- */
+
+/* The quality of TYPE in an Accept header (RFC 9110, 12.5.1), by its most specific range; 0 when it has none.
+ */
+static double quality(const char *accept, const char *type)
+{
+        size_t length = strlen(type), main_length = strcspn(type, "/") + 1;
+        double found = 0;
+        int specific = 0;
+
+        for (const char *range = accept; range && *range;
+             range = strchr(range, ','), range += range != NULL) {
+                range += strspn(range, " \t");
+                size_t end = strcspn(range, ",;");
+                while (end > 0 && strchr(" \t", range[end - 1]))
+                        end--;
+                int its = end == length && strncasecmp(range, type, length) == 0 ? 3
+                          : end == main_length + 1 && strncasecmp(range, type, main_length) == 0 &&
+                                          range[main_length] == '*'
+                                  ? 2
+                          : end == 3 && strncmp(range, "*/*", 3) == 0 ? 1
+                                                                      : 0;
+                const char *q = strcasestr(range, ";q="), *comma = strchr(range, ',');
+                double value = q && (!comma || q < comma) ? strtod(q + 3, NULL) : 1;
+
+                if (its > specific) {
+                        specific = its;
+                        found = isfinite(value) ? value : 0;
+                }
+        }
+        return found;
+}
+
 bool page_is_wanted(Request *request)
 {
-        const char *accept = request->head.accept.value;
+        const char *accept =
+                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 
-        return accept && accept_quality(accept, "text/html") > accept_quality(accept, "application/json");
+        return accept && quality(accept, "text/html") > quality(accept, "application/json");
 }
 
 /* ---- pages ---- */
@@ -114,17 +147,27 @@ enum MHD_Result reply_page_of_run(Request *request, unsigned status, json_t *doc
 
 /* ---- files ---- */
 
+static bool takes_gzip(Request *request)
+{
+        const char *accept =
+                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+        const char *gzip = accept ? strcasestr(accept, "gzip") : NULL;
+
+        return gzip && strncmp(gzip + 4, ";q=0", 4) != 0;
+}
+
 enum MHD_Result handle_page_file(Request *request)
 {
         const PageFile *file = page_file_find(request->rest);
-        const char *known = request->head.if_none_match.value;
+        const char *known =
+                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
         Problem problem;
 
         if (!file) {
                 (void) problem_set(&problem, 404, "not_found", "the page has no file of this name");
                 return reply_problem(request, &problem);
         }
-        bool packed = accept_gzip(request->head.accept_encoding.value);
+        bool packed = takes_gzip(request);
         const ReplyHeader headers[] = { { MHD_HTTP_HEADER_ETAG, file->etag },
                                         { MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING },
                                         { MHD_HTTP_HEADER_CONTENT_ENCODING, packed ? "gzip" : NULL },

@@ -2,7 +2,6 @@
 /* The server: one libmicrohttpd daemon a listener, each driven by its epoll descriptor on the event loop. */
 
 #include "server.h"
-#include "cached.h"
 #include "listen.h"
 
 #include "tierprobe/cleanup.h"
@@ -26,10 +25,10 @@
 
 /* After everything that measures: a sample must not wait for a reply. */
 #define EVENT_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
-/* A listener with work left over runs after those with new events. */
+/* A listener with more to do lets those go first at which something new has happened. */
 #define AGAIN_PRIORITY (EVENT_PRIORITY + 1)
 
-/* ---- driving libmicrohttpd from the event loop ---- */
+/* ---- turning libmicrohttpd's wheel ---- */
 
 /* A client waits and there is no descriptor for it, nor a connection whose end would free one: the library
  * would be told again and again, at the cost of a processor. */
@@ -298,7 +297,7 @@ static void listener_close(Listener *listener, const Address *address)
 {
         struct stat st;
 
-        /* Event sources first: the descriptor that they watch is closed with the library's daemon. */
+        /* Sources first: the descriptor they watch goes with the daemon. */
         listener->io = sd_event_source_disable_unref(listener->io);
         listener->timer = sd_event_source_disable_unref(listener->timer);
         listener->again = sd_event_source_disable_unref(listener->again);
@@ -315,8 +314,6 @@ HttpServer *http_server_free(HttpServer *server)
                 return NULL;
         for (size_t i = 0; i < server->n_listeners; i++)
                 listener_close(&server->listeners[i], &server->addresses[i]);
-        for (size_t i = 0; i < _CACHED_MAX; i++)
-                cached_done(&server->cached[i]);
         free(server->listeners);
         free(server->addresses);
         http_access_unref(server->access);

@@ -148,6 +148,7 @@ int past_run_read(PastRun **ret, const char *text, size_t size, const char *id, 
 
         if (!run)
                 return -ENOMEM;
+        run->refs = 1;
         int r = take_apart(text, size, id, &parts, error, error_size);
         run->text = parts.run;
         run->size = parts.size;
@@ -162,9 +163,15 @@ int past_run_read(PastRun **ret, const char *text, size_t size, const char *id, 
         return 0;
 }
 
+PastRun *past_run_ref(PastRun *run)
+{
+        run->refs++;
+        return run;
+}
+
 PastRun *past_run_free(PastRun *run)
 {
-        if (!run)
+        if (!run || --run->refs > 0)
                 return NULL;
         json_decref(run->run);
         free(run->text);
@@ -177,14 +184,6 @@ PastRun *past_run_free(PastRun *run)
 void past_run_freep(PastRun **run)
 {
         past_run_free(*run);
-}
-
-double past_run_number(const PastRun *run, const char *group, const char *member)
-{
-        const json_t *object = group ? json_object_get(run->run, group) : run->run;
-        const json_t *value = json_object_get(object, member);
-
-        return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
 bool past_run_ended(const PastRun *run)
@@ -218,6 +217,7 @@ static void read_node(const json_t *object, Device *device)
         read_text(object, "model", node->model, sizeof node->model);
         read_text(object, "serial", node->serial, sizeof node->serial);
         read_text(object, "wwid", node->wwid, sizeof node->wwid);
+        read_text(object, "firmware", node->firmware, sizeof node->firmware);
         read_text(object, "dm_uuid", node->dm_uuid, sizeof node->dm_uuid);
         read_text(object, "part_uuid", node->part_uuid, sizeof node->part_uuid);
         read_text(object, "backing_file", node->backing_file, sizeof node->backing_file);
@@ -231,17 +231,94 @@ static void read_node(const json_t *object, Device *device)
         device->n_nodes++;
 }
 
-size_t past_run_disks(const PastRun *run, DiskKey *keys, size_t max)
+/* As much of the device as the document tells of; NULL: nothing, or out of memory. Its texts are borrowed. */
+static Device *read_device(const PastRun *run)
 {
-        const json_t *stack = json_object_get(json_object_get(run->run, "device"), "stack");
+        const json_t *object = json_object_get(run->run, "device"), *stack = json_object_get(object, "stack");
         const json_t *item = NULL;
         size_t i = 0, n = json_array_size(stack);
 
-        _cleanup_(device_freep) Device *device = calloc(1, sizeof *device);
+        _cleanup_free_ Device *device = calloc(1, sizeof *device);
         if (!device || n == 0 || !(device->nodes = calloc(n, sizeof *device->nodes)))
-                return 0;
+                return NULL;
         json_array_foreach(stack, i, item) read_node(item, device);
-        return device_disks(device, keys, max);
+        read_text(object, "name", device->name, sizeof device->name);
+        read_text(object, "fs_uuid", device->fs_uuid, sizeof device->fs_uuid);
+        device->filesystem = (char *) string_of(object, "filesystem");
+        return TAKE_PTR(device);
+}
+
+static void device_borrowed_freep(Device **device)
+{
+        if (*device)
+                free((*device)->nodes);
+        free(*device);
+}
+
+size_t past_run_disks(const PastRun *run, DiskKey *keys, size_t max)
+{
+        _cleanup_(device_borrowed_freep) Device *device = read_device(run);
+
+        return device ? device_disks(device, keys, max) : 0;
+}
+
+/* ---- what counts for the verdict ---- */
+
+static double number_of(const json_t *object, const char *key)
+{
+        const json_t *number = json_object_get(object, key);
+
+        return json_is_number(number) ? json_number_value(number) : NAN;
+}
+
+static uint64_t count_of(const json_t *object, const char *key)
+{
+        json_int_t count = json_integer_value(json_object_get(object, key));
+
+        return count > 0 ? (uint64_t) count : 0;
+}
+
+static void read_limits(const json_t *object, Limits *ret)
+{
+        const Parameter *parameter = NULL;
+
+        for (size_t i = 0; (parameter = limits_parameter(i)); i++)
+                *(double *) (void *) ((char *) ret + parameter->offset) = number_of(object, parameter->name);
+}
+
+/* A missing or unknown parameter leaves the block size 0: then none of them counts. */
+static void read_test(const json_t *object, Profile *ret)
+{
+        const char *pattern = string_of(object, "pattern");
+        double seconds = number_of(object, "duration_s");
+
+        if (!pattern || probe_pattern_from_string(pattern, &ret->pattern) < 0)
+                return;
+        ret->count = count_of(object, "count");
+        ret->streams = (unsigned) count_of(object, "streams");
+        ret->duration_ns = seconds > 0 && seconds < 1e9 ? (uint64_t) (seconds * 1e9 + 0.5) : 0;
+        ret->ramp = json_is_true(json_object_get(object, "ramp"));
+        ret->block_size = count_of(object, "block_size");
+}
+
+void past_run_standing(const PastRun *run, StandingRun *ret)
+{
+        const json_t *measured = json_object_get(run->run, "measured");
+        _cleanup_(device_borrowed_freep) Device *device = read_device(run);
+
+        *ret = (StandingRun){ .state = run->state,
+                              .verdict = run->verdict,
+                              .official = json_is_true(json_object_get(run->run, "official")),
+                              .certifying = run->certifying,
+                              .finished_real_ns = run->finished_real_ns };
+        memcpy(ret->id, run->id, sizeof ret->id);
+        memcpy(ret->profile.name, run->profile, sizeof ret->profile.name);
+        read_test(json_object_get(run->run, "test"), &ret->profile);
+        read_limits(json_object_get(run->run, "limits"), &ret->limits);
+        for (size_t i = 0; i < N_CRITERIA; i++)
+                ret->value[i] = number_of(measured, criterion_rules[i].column) / criterion_rules[i].per_unit;
+        if (device)
+                standing_place_of(device, &ret->place);
 }
 
 /* ---- closing ---- */

@@ -97,7 +97,7 @@ static json_t *headroom(const RunRecord *run)
 static double progress(const RunRecord *run)
 {
         if (run->profile.ramp)
-                return run_state_ended(run->state) ? 1 : NAN; /* how many steps there will be is not known */
+                return run_state_ended(run->state) ? 1 : NAN; /* nobody knows how many steps there will be */
         if (run->profile.duration_ns > 0)
                 return fmin(1, (double) run->elapsed_ns / (double) run->profile.duration_ns);
         if (run->bytes_total == 0)
@@ -126,7 +126,8 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 return NULL;
         json_auto_t *body = OBJECT(
                 { "id", json_text(run->id) }, { "target", json_text(run->target) },
-                { "profile", json_text(run->profile.name) }, { "certifying", json_boolean(run->certifying) },
+                { "profile", json_text(run->profile.name) },
+                { "certifying", json_boolean(run->profile.certifying) },
                 { "trigger", json_text(run_trigger_to_string(run->trigger)) },
                 { "state", json_text(run_state_to_string(run->state)) },
                 { "verdict", judgement->verdict == VERDICT_NEVER_RUN || !run_state_ended(run->state)
@@ -144,7 +145,8 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "foreign_write_ratio", json_figure(judgement->foreign_write_ratio) },
                 { "device", json_device(run->device) },
                 /* Beyond the contract's fields, which stand first. */
-                { "path", json_text(run->path) }, { "queued_at", json_time_or_null(run->queued_real_ns) },
+                { "official", json_boolean(run->official) }, { "path", json_text(run->path) },
+                { "queued_at", json_time_or_null(run->queued_real_ns) },
                 { "window_s", json_figure(judgement->elapsed_s) },
                 { "stalled_s", run->stalled_ns ? json_seconds_from_ns(run->stalled_ns) : json_null() },
                 { "limits", json_limits(&run->limits) }, { "ramp", steps(run) },

@@ -6,7 +6,6 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/json.h"
-#include "tierprobe/run.h"
 
 /* The newest sample; null when there is none yet. */
 static json_t *newest_sample(const TargetView *view)
@@ -57,13 +56,20 @@ static json_t *problems(const TargetView *view)
         return view->problems ? json_reasons(view->problems) : json_array();
 }
 
+/* Why the verdict is what it is, and what stands beside a pass; without one, what keeps it from being made.
+ */
 static json_t *reasons(const TargetView *view)
 {
-        json_t *kept = view->last_run ? json_object_get(view->last_run->run, "reasons") : NULL;
+        const PastRun *run = view->standing_run;
+        json_t *kept = run ? json_object_get(run->run, "reasons") : NULL;
+        json_auto_t *warnings = view->warnings ? json_reasons(view->warnings) : json_array();
+        json_auto_t *all = json_is_array(kept) ? json_copy(kept) : json_array();
 
-        if (view->reasons)
-                return json_reasons(view->reasons);
-        return json_is_array(kept) ? json_incref(kept) : json_array();
+        if (!run)
+                return problems(view);
+        if (!all || !warnings || (view->verdict == VERDICT_PASS && json_array_extend(all, warnings) < 0))
+                return NULL;
+        return TAKE_PTR(all);
 }
 
 static json_t *target(const TargetView *view)
@@ -74,8 +80,11 @@ static json_t *target(const TargetView *view)
                 { "verdict", json_text(verdict_to_string(view->verdict)) }, { "reasons", reasons(view) },
                 { "age_s", json_figure(view->age_s) }, { "stale", json_boolean(view->stale) },
                 { "next_run_at", json_time_or_null(view->next_run_real_ns) },
-                { "device", json_device(view->device) }, { "last_run", past_run_or_null(view->last_run) },
+                { "device", json_device(view->device) },
+                { "standing_run", past_run_or_null(view->standing_run) },
+                { "last_run", past_run_or_null(view->last_run) },
                 { "current_run", current_run_or_null(view->current_run) }, { "sample", newest_sample(view) },
+                { "degraded", json_boolean(view->degraded) },
                 /* Beyond the contract's fields, which stand first. */
                 { "problems", problems(view) },
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
@@ -110,11 +119,13 @@ static json_t *profiles(const Config *config)
                 uint64_t most_ns = profile->duration_ns && !profile->ramp ? profile->duration_ns
                                                                           : config->guard.max_duration_ns;
 
-                if (json_array_append_new(array, OBJECT({ "name", json_text(profile->name) },
-                                                        { "certifying", json_boolean(run_is_certifying(
-                                                                                profile, &config->limits)) },
-                                                        { "bytes", json_u64(profile_bytes(profile)) },
-                                                        { "seconds", json_seconds_from_ns(most_ns) })) < 0)
+                if (json_array_append_new(
+                            array,
+                            OBJECT({ "name", json_text(profile->name) },
+                                   { "certifying", json_boolean(profile->certifying &&
+                                                                limits_are_documented(&config->limits)) },
+                                   { "bytes", json_u64(profile_bytes(profile)) },
+                                   { "seconds", json_seconds_from_ns(most_ns) })) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);

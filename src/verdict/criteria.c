@@ -5,6 +5,7 @@
 #include "tierprobe/verdict.h"
 
 #include <math.h>
+#include <string.h>
 
 static void say_throughput_low(const Miss *miss, Reasons *reasons)
 {
@@ -83,6 +84,14 @@ Limits limits_default(void)
         for (CriterionName name = 0; name < N_CRITERIA; name++)
                 limits.value[name] = criterion_rules[name].standard;
         return limits;
+}
+
+bool limits_are_documented(const Limits *limits)
+{
+        const Limits documented = limits_default();
+
+        return memcmp(limits, &documented, sizeof documented) ==
+               0; /* nothing but numbers, none of them NAN */
 }
 
 /* Compared in the unit of the limit: a value that is the limit as a decimal number is then the very same

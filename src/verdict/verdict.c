@@ -44,6 +44,13 @@ static const char *const reason_names[_REASON_MAX] = {
         [REASON_UNREADABLE_ROWS] = "unreadable_rows",
         [REASON_NOT_A_CAPTURE] = "not_a_capture",
         [REASON_IDLE] = "idle",
+        [REASON_TOO_OLD] = "too_old",
+        [REASON_DEVICE_CHANGED] = "device_changed",
+        [REASON_FIRMWARE_CHANGED] = "firmware_changed",
+        [REASON_FILESYSTEM_CHANGED] = "filesystem_changed",
+        [REASON_LIMITS_CHANGED] = "limits_changed",
+        [REASON_PROFILE_CHANGED] = "profile_changed",
+        [REASON_DEGRADED] = "degraded",
 };
 
 /* Index of TEXT in NAMES, or -EINVAL. */

@@ -152,7 +152,8 @@ static double open_past(const PastSubject *subjects, size_t n, Past **ret)
 
 static void bench_runs(void)
 {
-        static const PastSubject subjects[] = { { "cache", "/db2/cache" }, { "other", "/db2/other" } };
+        static const PastSubject subjects[] = { { "cache", "/db2/cache", "procedure" },
+                                                { "other", "/db2/other", "procedure" } };
         double usual_ms[ROUNDS], never_ms[ROUNDS], all_ms[ROUNDS], worst_ms[ROUNDS];
         Past *past = NULL;
 

@@ -218,15 +218,16 @@ def config_text(sections):
     return "\n".join(lines) + "\n"
 
 
-def sections_for(targets, count=300, limits=None, **more):
-    """The usual configuration of a test: short samples, and a profile `small` of COUNT blocks of 1 MiB."""
+def sections_for(targets, count=300, limits=None, official="small", **more):
+    """The usual configuration of a test: short samples, and a profile `small` of COUNT blocks of 1 MiB, which is the
+    targets' official one."""
     if not isinstance(targets, dict):
         targets = {"cache": targets}
     sections = {
         "sampling": {"interval": "100ms", "history": "1h"},
         "limits": dict(limits or LIMITS),
         "profile small": {"block_size": "1M", "count": count},
-        **{f"target {name}": {"path": path} for name, path in targets.items()},
+        **{f"target {name}": {"path": path, "profile": official} for name, path in targets.items()},
     }
     for section, keys in more.items():
         sections.setdefault(section, {}).update(keys)

@@ -298,9 +298,9 @@ def test_killed_in_every_phase(phase, daemon, disk):
 
 @pytest.mark.disk
 def test_a_schedule_with_a_procedure_of_the_operators_own(daemon, disk):
-    """Scheduled runs take the profile `procedure`; one that is not the documented one does not certify."""
+    """Scheduled runs take the official profile; a `procedure` that is not the documented one does not certify."""
     it = disk(rate=GOOD)
-    sections = sections_for(it.path, schedule={"interval": "2s", "jitter": "none"},
+    sections = sections_for(it.path, official="procedure", schedule={"interval": "2s", "jitter": "none"},
                             **{"profile procedure": {"count": 10}})
     service = daemon(sections=sections)
     target = service.target()
@@ -316,7 +316,7 @@ def test_a_schedule_with_a_procedure_of_the_operators_own(daemon, disk):
 @pytest.mark.disk
 def test_the_schedule_respects_the_cooldown(daemon, disk):
     it = disk(rate=GOOD)
-    sections = sections_for(it.path, schedule={"interval": "1s", "jitter": "none"}, guard={"cooldown": "1h"},
+    sections = sections_for(it.path, official="procedure", schedule={"interval": "1s", "jitter": "none"}, guard={"cooldown": "1h"},
                             **{"profile procedure": {"count": 10}})
     service = daemon(sections=sections)
     lab.wait_for("the first run", lambda: service.target()["last_run"], 60)

@@ -38,8 +38,9 @@ def test_status(stub):
     assert list(document)[:7] == ["schema", "service", "state", "verdict", "limits", "profiles", "targets"]
     assert document["limits"] == {"write_mb_per_s": 600, "w_await_ms": 20, "pass_ratio": 0.9}
     target = document["targets"][0]
-    expected = "name path state verdict reasons age_s stale next_run_at device last_run current_run sample"
-    assert list(target)[:12] == expected.split()
+    expected = "name path state verdict reasons age_s stale next_run_at device standing_run last_run " \
+               "current_run sample degraded"
+    assert list(target)[:14] == expected.split()
     assert target["path"] == "/db2/c\ufffdche"
     assert target["age_s"] is None and target["next_run_at"] is None
     assert list(target["last_run"])[0] == "id" and target["current_run"] is None

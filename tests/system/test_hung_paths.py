@@ -39,7 +39,7 @@ def hung(disk):
     made = []
 
     def make():
-        it = disk(fs="ext4", size="128M")
+        it = disk(fs="ext4", size="512M")
         it.folders = {f"hung{i}": it.directory(f"hung{i}") for i in range(MANY)}
         lab.run("umount", it.path)
         it.mount()
@@ -89,7 +89,7 @@ def check_answers_again(service, names, it):
 def test_at_the_start(daemon, disk, hung):
     """Were they waited for one after another, the daemon would not answer in time."""
     bad, good = hung(), disk(rate=GOOD)
-    service = daemon({**bad.folders, "good": good.path}, count=50)
+    service = daemon({**bad.folders, "good": good.path}, count=200)
     assert all(service.target(n)["state"] == "looking" for n in bad.folders)
     check_good_goes_on(service, good)
     check_hung(service, list(bad.folders))
@@ -99,10 +99,10 @@ def test_at_the_start(daemon, disk, hung):
 
 def test_at_a_reload(daemon, disk, hung, folder):
     bad, good = hung(), disk(rate=GOOD)
-    service = daemon({"good": good.path}, count=50)
+    service = daemon({"good": good.path}, count=200)
     lab.wait_for("a sample", lambda: samples(service) > 5)
     first = samples(service)
-    sections = sections_for({"good": good.path, **bad.folders}, count=50)
+    sections = sections_for({"good": good.path, **bad.folders}, count=200)
     sections["http"] = {"listen": service.listen}
     (folder / "tierprobed.conf").write_text(config_text(sections))
     service.process.send_signal(signal.SIGHUP)
@@ -150,7 +150,7 @@ def test_while_it_serves(daemon, disk, folder):
     """A path that was well and hangs now keeps its device and its verdict; that it hangs is told beside them."""
     it, good = disk(fs="ext4", rate=GOOD), disk(rate=GOOD)
     target = it.directory("cache")
-    service = daemon({"cache": target, "good": good.path}, count=50)
+    service = daemon({"cache": target, "good": good.path}, count=200)
     assert service.whole_run("cache")["verdict"] == "pass"
     lab.wait_for("an empty disk", lambda: it.open_files() == [])
     lab.run("umount", it.path)
@@ -178,7 +178,7 @@ def test_while_it_serves(daemon, disk, folder):
 def test_below_a_loop_device(daemon, disk):
     """The backing file's file system hangs. In the lab it lies below /dev, where devices are looked for by name."""
     it, good = disk(rate=GOOD), disk(rate=GOOD)
-    service = daemon({"cache": it.path, "good": good.path}, count=50)
+    service = daemon({"cache": it.path, "good": good.path}, count=200)
     assert service.target("cache")["device"]["name"] == it.name
     nbdfuse = it._servers[1]
     nbdfuse.send_signal(signal.SIGSTOP)

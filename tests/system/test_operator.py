@@ -426,7 +426,7 @@ def test_two_daemons_on_one_state_directory(daemon, tierprobed, memory):
 # ---- what was missed ----
 
 def test_a_run_missed_while_the_daemon_was_down_is_made_up_for_after_its_start(daemon, memory):
-    sections = sections_for(memory(), schedule={"interval": "never"})
+    sections = sections_for(memory(), official="procedure", schedule={"interval": "never"})
     service = daemon(sections=sections)
     first = service.wait_run(service.start_run(profile="procedure"))
     service.stop()

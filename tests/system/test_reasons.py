@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.disk, pytest.mark.installed]
 REACHED = {
     "write_throughput_low": "test_verdicts.py::test_daemon",
     "write_latency_high": "test_verdicts.py::test_daemon",
-    "unsteady": "test_reasons.py::test_a_cliff_of_seconds_is_seen",
+    "unsteady": "test_reasons.py::test_a_cliff_within_a_second_is_seen",
     "no_write_completed": "test_reasons.py::test_counters",
     "counters_untimed": "test_reasons.py::test_counters",
     "counters_disabled": "test_reasons.py::test_counters_disabled",
@@ -52,6 +52,13 @@ REACHED = {
     "no_rows": "test_reasons.py::test_captures",
     "unreadable_rows": "test_reasons.py::test_captures",
     "not_a_capture": "test_reasons.py::test_captures",
+    "too_old": "test_standing.py::test_too_old",
+    "device_changed": "test_standing.py::test_what_makes_it_stale",
+    "firmware_changed": "test_standing.py::test_what_makes_it_stale",
+    "filesystem_changed": "test_standing.py::test_another_disk_and_another_file_system",
+    "limits_changed": "test_standing.py::test_what_makes_it_stale",
+    "profile_changed": "test_standing.py::test_what_makes_it_stale",
+    "degraded": "test_standing.py::test_degraded",
     "idle": "test_judge.py::test_idle_devices_are_no_failures",
 }
 

@@ -90,8 +90,6 @@ static const RunRecord *current_of(const char *target)
 
 static bool stub_get_target(void *userdata, size_t index, TargetView *ret)
 {
-        static const Reasons none;
-
         (void) userdata;
         if (index >= stub.n_targets)
                 return false;
@@ -100,7 +98,6 @@ static bool stub_get_target(void *userdata, size_t index, TargetView *ret)
                              .path = "/db2/c\xff\x63he",
                              .state = current ? current->state : RUN_FINISHED,
                              .verdict = stub.verdict,
-                             .reasons = &none,
                              .age_s = NAN,
                              .next_run_real_ns = SCHEDULE_NEVER,
                              .last_run = stub.last_runs[index],

@@ -151,10 +151,10 @@ static void on_interrupted(const PastRun *run, void *userdata)
 
 /* The targets of the corpus, and one that never ran. */
 static const PastSubject subjects[] = {
-        { "cache", "/dev/shm/tierprobe-lab-22057-0/mnt" },
-        { "slow", "/dev/shm/tierprobe-lab-22057-1/mnt" },
-        { "none", "/dev/shm/tp-ovr44hk_" },
-        { "new", "/dev/shm" },
+        { "cache", "/dev/shm/tierprobe-lab-22057-0/mnt", "small" },
+        { "slow", "/dev/shm/tierprobe-lab-22057-1/mnt", "small" },
+        { "none", "/dev/shm/tp-ovr44hk_", "small" },
+        { "new", "/dev/shm", "small" },
 };
 
 static Past *open_past(const HistoryRules *rules)
