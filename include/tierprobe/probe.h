@@ -37,6 +37,8 @@ typedef struct ProbePlan {
         uint64_t count;      /* blocks each stream writes, at least 1 */
         unsigned streams;    /* 1..PROBE_MAX_STREAMS, each a process with a file of its own */
         ProbePattern pattern;
+        bool as_dd; /* with PATTERN_ZERO: each block is read from /dev/zero before it is written, as dd does;
+                     * else the zeroes are prepared once, which takes no time between writes */
         uint64_t min_free_bytes; /* what must stay free beside the test's own bytes */
         double min_free_ratio;   /* the same as a part of the file system (0..1); the larger counts */
         uint64_t wrap_bytes;     /* 0: each file grows to block_size x count. Else a stream starts anew with a

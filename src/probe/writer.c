@@ -11,6 +11,7 @@
 #include "tierprobe/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,7 @@ typedef struct Writer {
         uint64_t offset; /* in the present file */
         unsigned stream;
         int socket, dir_fd, file_fd;
+        int zero_fd; /* /dev/zero; -1: blocks are not read anew */
 } Writer;
 
 static void say(const Writer *writer, char message)
@@ -64,6 +66,10 @@ static int make_block(Writer *writer)
                 return -errno;
         memset(block, 0, size);
         writer->block = block;
+        if (writer->plan->as_dd && writer->plan->pattern == PATTERN_ZERO) {
+                writer->zero_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+                return writer->zero_fd < 0 ? -errno : 0;
+        }
         if (writer->plan->pattern != PATTERN_RANDOM)
                 return 0;
         int r = pattern_seed(&writer->pattern);
@@ -158,6 +164,27 @@ static ProbeOutcome change_file(Writer *writer, int *ret_error)
         return outcome == PROBE_NOT_WRITABLE && *ret_error == EROFS ? PROBE_WRITE_ERROR : outcome;
 }
 
+/* What is in the block next. Reading zeroes over zeroes changes nothing but the time: near a limit a dd of
+ * this block size is some percent slower than the device, and what it would say is what is asked for. */
+static int renew_block(Writer *writer)
+{
+        size_t size = writer->plan->block_size, done = 0;
+
+        if (writer->zero_fd < 0) {
+                pattern_renew(&writer->pattern, writer->block, size);
+                return 0;
+        }
+        while (done < size) {
+                ssize_t n = read(writer->zero_fd, writer->block + done, size - done);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -ENODATA;
+                done += (size_t) n;
+        }
+        return 0;
+}
+
 static ProbeOutcome write_all(Writer *writer, int *ret_error)
 {
         const ProbePlan *plan = writer->plan;
@@ -181,8 +208,12 @@ static ProbeOutcome write_all(Writer *writer, int *ret_error)
                         now_ns = clock_ns(CLOCK_MONOTONIC);
                         shared_store(&own->call_start_ns, now_ns);
                 }
-                if (plan->pattern == PATTERN_RANDOM) {
-                        pattern_renew(&writer->pattern, writer->block, plan->block_size);
+                if (plan->pattern == PATTERN_RANDOM || writer->zero_fd >= 0) {
+                        int r = renew_block(writer);
+                        if (r < 0) {
+                                *ret_error = -r;
+                                return PROBE_INTERNAL;
+                        }
                         now_ns = clock_ns(CLOCK_MONOTONIC);
                 }
 
@@ -227,6 +258,7 @@ void writer_main(int socket, void *userdata)
                 .socket = socket,
                 .dir_fd = -1,
                 .file_fd = -1,
+                .zero_fd = -1,
         };
         int error = 0;
 

@@ -376,6 +376,8 @@ static ProbePlan make_plan(const Run *run, const char *names[64])
                                              : ramp_count(profile, run->streams),
                             .streams = run->streams,
                             .pattern = profile->pattern,
+                            /* A ramp asks for the most that the device takes, not for what dd would see. */
+                            .as_dd = !profile->ramp,
                             .min_free_bytes = run->guard.min_free.bytes,
                             .min_free_ratio = run->guard.min_free.ratio,
                             .wrap_bytes = endless ? profile->block_size * profile->count : 0,

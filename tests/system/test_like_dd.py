@@ -57,7 +57,7 @@ def traced(folder, *command):
     """The file's flags and the sizes and results of all writes to it, as strace sees them."""
     (folder / "strace").mkdir()
     # A file for each process: in one for all the line of a call that another process' call interrupts is broken in two.
-    done = subprocess.run(["strace", "-ff", "-e", "trace=openat,write,close,fsync,fdatasync", "-e", "signal=none", "-o", folder / "strace" / "log",
+    done = subprocess.run(["strace", "-ff", "-e", "trace=openat,read,write,close,fsync,fdatasync", "-e", "signal=none", "-o", folder / "strace" / "log",
                            *map(str, command)], capture_output=True, text=True, timeout=120,
                           env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})  # which cannot be while strace looks
     assert done.returncode == 0, done.stdout + done.stderr
@@ -65,19 +65,22 @@ def traced(folder, *command):
     shutil.rmtree(folder / "strace")
     flags = re.search(r"openat\([^)]*\b(O_WRONLY\|[A-Z_|]*O_DIRECT[A-Z_|]*)", text)[1].split("|")
     writes = re.findall(r'write\(\d+, "((?:\\0)+)"\.\.\., (\d+)\) += (\d+)', text)
+    # Which of the two large calls follows which: dd reads each block from /dev/zero before it writes it.
+    order = re.findall(r'(read|write)\(\d+, "(?:\\0)+"\.\.\., 1048576\) += 1048576', text)
     return set(flags), [(int(size), int(result)) for zeros, size, result in writes if int(size) >= 4096], \
-        len(re.findall(r"\bf(?:data)?sync\(", text))
+        len(re.findall(r"\bf(?:data)?sync\(", text)), order
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
 def test_same_calls(folder, disk):
     it = disk(programmable=False)
-    flags, writes, syncs = traced(folder, *DD, f"of={it.path}/testfile")
-    ours, our_writes, our_syncs = traced(folder, *tierprobe_command(it.path))
+    flags, writes, syncs, order = traced(folder, *DD, f"of={it.path}/testfile")
+    ours, our_writes, our_syncs, our_order = traced(folder, *tierprobe_command(it.path))
     meaning = {"O_DIRECT", "O_DSYNC", "O_WRONLY"}
     assert flags & (meaning | {"O_SYNC", "O_APPEND"}) == ours & (meaning | {"O_SYNC", "O_APPEND"}) == meaning
     assert our_writes == writes == [(MIB, MIB)] * COUNT
     assert syncs == our_syncs == 0
+    assert our_order == order == ["read", "write"] * COUNT
 
 
 def content(it):

@@ -3,9 +3,10 @@
  * that need a writer without the daemon.
  *
  *     probe-run [--block=SIZE] [--count=N] [--streams=N] [--random] [--wrap=SIZE] [--min-free=SIZE]
- *               [--hold] [--bare] DIRECTORY
+ *               [--as-dd] [--hold] [--bare] DIRECTORY
  *
  * --hold   waits for a line on stdin before the files are released
+ * --as-dd  reads /dev/zero for each block, as dd does
  * --bare   one stream's write calls alone, in this process: neither histogram nor progress nor children */
 
 #include "../../src/probe/probe-internal.h"
@@ -160,7 +161,7 @@ enum { OPTION_BLOCK = 256, OPTION_COUNT, OPTION_STREAMS, OPTION_WRAP, OPTION_MIN
 
 int main(int argc, char **argv)
 {
-        int random = 0, hold = 0, bare = 0, option;
+        int random = 0, as_dd = 0, hold = 0, bare = 0, option;
         const struct option options[] = {
                 { "block", required_argument, NULL, OPTION_BLOCK },
                 { "count", required_argument, NULL, OPTION_COUNT },
@@ -168,6 +169,7 @@ int main(int argc, char **argv)
                 { "wrap", required_argument, NULL, OPTION_WRAP },
                 { "min-free", required_argument, NULL, OPTION_MIN_FREE },
                 { "random", no_argument, &random, 1 },
+                { "as-dd", no_argument, &as_dd, 1 },
                 { "hold", no_argument, &hold, 1 },
                 { "bare", no_argument, &bare, 1 },
                 { 0 },
@@ -194,6 +196,7 @@ int main(int argc, char **argv)
         if (optind != argc - 1)
                 return 2;
         plan.path = argv[optind];
+        plan.as_dd = as_dd;
         plan.pattern = random ? PATTERN_RANDOM : PATTERN_ZERO;
         return bare ? run_bare(&plan) : run_probe(&plan, hold);
 }
