@@ -8,10 +8,12 @@
 #include "mount-watch.h"
 #include "parts.h"
 #include "paths.h"
+#include "plan.h"
 #include "readers.h"
 #include "reload.h"
 #include "start.h"
 #include "state-directory.h"
+#include "targets.h"
 #include "trim.h"
 #include "web.h"
 
@@ -31,22 +33,14 @@
 
 #define TRIM_AFTER_US (3 * 1000 * 1000)
 #define START_LOOK_NS NS_PER_S
-#define AFTER_ABORT_NS (3600 * NS_PER_S)
 
 struct Manager {
         sd_event *event;
         ConfigOptions options;
-        DeviceRoots roots;
-        int state_fd; /* the state directory, locked */
-        Looks *looks;
         Parts parts;
         Reload *reload;
         MountWatch mounts;
-        HttpServer *http;
         Service service;
-        uint64_t generation; /* counts what a reader would see */
-        int64_t started_real_ns;
-        uint64_t started_ns;
 };
 
 /* ---- readers and the service manager ---- */
@@ -56,8 +50,8 @@ static void changed(Manager *manager)
 {
         ServiceView view;
 
-        manager->generation++;
-        if (!manager->http || runs_are_stopping(manager->parts.runs))
+        manager->parts.generation++;
+        if (!manager->parts.http || runs_are_stopping(manager->parts.runs))
                 return;
         readers_view_service(&manager->parts, &view);
         (void) sd_notifyf(0, "STATUS=%s, verdict %s, %zu target%s", view.running ? "running" : "idle",
@@ -83,34 +77,6 @@ static void update_verdict(const Parts *parts, const Target *target)
         verdicts_update(parts->verdicts, target, standing_of(parts, target), parts->config);
 }
 
-/* An official run that was aborted is made up for, but whoever aborted it is left in peace for a while. */
-static int64_t not_before_real_ns(const Parts *parts, const Target *target)
-{
-        const PastRun *last = past_last_run(parts->past, target->config->name);
-        uint64_t interval_ns = parts->config->schedule.interval_ns;
-
-        if (!last || last->state != RUN_ABORTED || strcmp(last->profile, target->config->profile) != 0)
-                return 0;
-        return last->finished_real_ns +
-               (int64_t) (interval_ns < AFTER_ABORT_NS ? interval_ns : AFTER_ABORT_NS);
-}
-
-/* By the run that stands: one of another profile, or that was cut, is not what the schedule is for. */
-static void plan(Manager *manager, Target *target)
-{
-        const Parts *parts = &manager->parts;
-        const PastStanding *standing = standing_of(parts, target);
-        int64_t since_ns = samples_since_real_ns(&target->samples);
-        /* A new target is tested one interval after it came: nobody expects ten gigabytes of writes from an
-         * installation. Not one after this start, or a daemon restarted every day would never test. */
-        int64_t known_since_ns =
-                since_ns && since_ns < manager->started_real_ns ? since_ns : manager->started_real_ns;
-
-        timetable_plan(parts->timetable, target, target->config->name,
-                       standing && standing->run ? past_run_begin_real_ns(standing->run) : known_since_ns,
-                       not_before_real_ns(parts, target));
-}
-
 static void say_verdict(const TargetVerdict *verdict, char buf[64])
 {
         (void) snprintf(buf, 64, "%s%s%s", verdict_to_string(verdict->verdict),
@@ -130,7 +96,7 @@ static void on_verdict_changed(const Target *target, const TargetVerdict *before
 
 static void count_set_aside(Manager *manager)
 {
-        ssize_t n = count_set_aside_at(manager->state_fd);
+        ssize_t n = count_set_aside_at(manager->parts.state_fd);
 
         manager->parts.n_set_aside = n < 0 ? 0 : (size_t) n;
 }
@@ -178,7 +144,7 @@ static void on_run_ended(Target *target, const RunRecord *record, void *userdata
         ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written);
         past_add(manager->parts.past, record);
         if (target) {
-                plan(manager, target);
+                plan_run(&manager->parts, target);
                 update_verdict(&manager->parts, target);
         }
         changed(manager);
@@ -242,7 +208,7 @@ static void on_tick(void *userdata)
 
         for (size_t i = 0; i < parts->n_targets; i++)
                 take_sample(parts, parts->targets[i]);
-        manager->generation++;
+        manager->parts.generation++;
         if (timetable_follow_clock(parts->timetable))
                 changed(manager);
         (void) probe_reap_abandoned();
@@ -259,71 +225,6 @@ static void on_mounts_changed(void *userdata)
 }
 
 /* ---- putting a configuration in force ---- */
-
-static int add_target(Manager *manager, const TargetConfig *config)
-{
-        Parts *parts = &manager->parts;
-
-        int r = target_new(&parts->targets[parts->n_targets], config, &manager->roots, manager->looks,
-                           manager->state_fd, config_ring_capacity(parts->config),
-                           &(TargetEvents){ .userdata = manager, .inspected = on_inspected });
-        if (r >= 0)
-                parts->n_targets++;
-        return r;
-}
-
-static void drop_target(Parts *parts, Target *target)
-{
-        runs_drop(parts->runs, target);
-        timetable_drop(parts->timetable, target);
-        verdicts_drop(parts->verdicts, target);
-        target_free(target);
-}
-
-/* Drops the targets that CONFIG has not; the others keep their samples, runs and device. */
-static void keep_targets(Parts *parts, const Config *config)
-{
-        bool rings_differ = config_ring_capacity(parts->config) != config_ring_capacity(config);
-        size_t n = 0;
-
-        for (size_t i = 0; i < parts->n_targets; i++) {
-                Target *target = parts->targets[i];
-                const TargetConfig *same = paths_find_same(config, target->config);
-
-                if (!same) {
-                        drop_target(parts, target);
-                        continue;
-                }
-                target->config = same;
-                if (rings_differ)
-                        samples_reopen(&target->samples, config_ring_capacity(config));
-                parts->targets[n++] = target;
-        }
-        parts->n_targets = n;
-}
-
-/* Makes the targets that the configuration has more, and brings all into its order. */
-static int add_targets(Manager *manager)
-{
-        Parts *parts = &manager->parts;
-        const Config *config = parts->config;
-
-        for (size_t i = 0; i < config->n_targets; i++) {
-                size_t at = i;
-
-                while (at < parts->n_targets && parts->targets[at]->config != &config->targets[i])
-                        at++;
-                if (at == parts->n_targets) {
-                        int r = add_target(manager, &config->targets[i]);
-                        if (r < 0)
-                                return r;
-                }
-                Target *target = parts->targets[at];
-                memmove(parts->targets + i + 1, parts->targets + i, (at - i) * sizeof(Target *));
-                parts->targets[i] = target;
-        }
-        return 0;
-}
 
 /* Finds what is kept of the targets, plans their runs, looks at their paths. */
 static void begin_targets(Manager *manager)
@@ -344,7 +245,7 @@ static void begin_targets(Manager *manager)
 
                 if (!target->home && home)
                         target_set_home(target, home);
-                plan(manager, target);
+                plan_run(&manager->parts, target);
                 update_verdict(parts, target);
                 (void) target_inspect(target);
         }
@@ -367,16 +268,17 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
                 return;
         }
         if (web_is_same(before, config)) {
-                http_server_set_access(manager->http, access);
+                http_server_set_access(manager->parts.http, access);
         } else {
                 http_access_unref(access);
                 log_warning(
                         "[http] listen or TLS has changed: that takes a restart of tierprobed; until then it "
                         "serves as before");
         }
-        keep_targets(&manager->parts, config);
+        targets_keep(&manager->parts, config);
         manager->parts.config = config;
-        int r = add_targets(manager);
+        int r = targets_add(&manager->parts,
+                            &(TargetEvents){ .userdata = manager, .inspected = on_inspected });
         if (r < 0)
                 log_error("not every target of the new configuration could be made: %s", strerror(-r));
         begin_targets(manager);
@@ -419,77 +321,6 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
         return 0;
 }
 
-/* ---- what http asks ---- */
-
-static void get(void *userdata, ServiceView *ret)
-{
-        const Manager *manager = userdata;
-
-        readers_view_service(&manager->parts, ret);
-        ret->started_real_ns = manager->started_real_ns;
-        ret->uptime_ns = clock_ns(CLOCK_MONOTONIC) - manager->started_ns;
-        ret->pid = getpid();
-        if (manager->http)
-                ret->certificate_expiry_real_ns = http_server_certificate_expiry_real_ns(manager->http);
-}
-
-static bool get_target(void *userdata, size_t index, TargetView *ret)
-{
-        const Parts *parts = &((const Manager *) userdata)->parts;
-
-        if (index >= parts->n_targets)
-                return false;
-        readers_view_target(parts, parts->targets[index], ret);
-        return true;
-}
-
-static uint64_t get_generation(void *userdata)
-{
-        return ((const Manager *) userdata)->generation;
-}
-
-static int ask_for_run(void *userdata, const char *target, const char *profile, RunTrigger trigger,
-                       const char *who, StartAnswer *ret)
-{
-        Manager *manager = userdata;
-        int r = start_run(&manager->parts, target, profile, trigger, who, ret);
-
-        if (r >= 0 && ret->result == START_ACCEPTED)
-                changed(manager);
-        return r;
-}
-
-static AbortResult abort_run(void *userdata, const char *id, const char *who)
-{
-        const Parts *parts = &((const Manager *) userdata)->parts;
-        char detail[160];
-
-        (void) snprintf(detail, sizeof detail, "Aborted by %s", who);
-        if (runs_abort(parts->runs, id, detail))
-                return ABORT_ACCEPTED;
-        return past_has(parts->past, id) ? ABORT_ENDED : ABORT_NO_RUN;
-}
-
-static const RunRecord *current_run(void *userdata, size_t index)
-{
-        return runs_at(((const Manager *) userdata)->parts.runs, index);
-}
-
-static const RunRecord *find_current(void *userdata, const char *id)
-{
-        return runs_find(((const Manager *) userdata)->parts.runs, id);
-}
-
-static const char *older_run(void *userdata, const char *before)
-{
-        return past_older(((const Manager *) userdata)->parts.past, before);
-}
-
-static int read_run(void *userdata, const char *id, PastRun **ret, char **ret_text, size_t *ret_size)
-{
-        return past_read(((const Manager *) userdata)->parts.past, id, ret, ret_text, ret_size);
-}
-
 /* ---- life ---- */
 
 /* A ledger that begins anew knows at least of the runs that are kept. */
@@ -517,14 +348,14 @@ static int make_parts(Manager *manager)
 {
         Parts *parts = &manager->parts;
 
-        int r = looks_new(&manager->looks, manager->event);
+        int r = looks_new(&manager->parts.looks, manager->event);
         if (r >= 0)
-                r = past_new(&parts->past, manager->state_fd, &parts->config->keep,
+                r = past_new(&parts->past, manager->parts.state_fd, &parts->config->keep,
                              &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });
         if (r >= 0)
-                r = ledger_file_new(&parts->ledger, manager->event, manager->state_fd);
+                r = ledger_file_new(&parts->ledger, manager->event, manager->parts.state_fd);
         if (r >= 0)
-                r = runs_new(&parts->runs, manager->event, &manager->roots,
+                r = runs_new(&parts->runs, manager->event, &manager->parts.roots,
                              &(RunsEvents){ .userdata = manager,
                                             .changed = on_runs_changed,
                                             .started = on_run_started,
@@ -538,7 +369,8 @@ static int make_parts(Manager *manager)
                                   &(TimetableEvents){ .userdata = manager, .due = on_due });
         if (r >= 0)
                 r = reload_new(
-                        &manager->reload, manager->event, manager->looks, &manager->options, &parts->config,
+                        &manager->reload, manager->event, manager->parts.looks, &manager->options,
+                        &parts->config,
                         &(ReloadEvents){ .userdata = manager, .loaded = on_loaded, .refused = on_refused });
         return r;
 }
@@ -553,25 +385,16 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
                 return -ENOMEM;
         }
         *manager = (Manager){ .options = *options,
-                              .roots = *roots,
-                              .state_fd = -1,
+                              .parts.roots = *roots,
+                              .parts.state_fd = -1,
                               .parts.config = config,
                               .mounts = MOUNT_WATCH_NONE,
-                              .started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME),
-                              .started_ns = clock_ns(CLOCK_MONOTONIC) };
-        manager->service = (Service){ .userdata = manager,
-                                      .get = get,
-                                      .get_target = get_target,
-                                      .generation = get_generation,
-                                      .start_run = ask_for_run,
-                                      .abort_run = abort_run,
-                                      .current_run = current_run,
-                                      .find_current = find_current,
-                                      .older_run = older_run,
-                                      .read_run = read_run };
+                              .parts.started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME),
+                              .parts.started_ns = clock_ns(CLOCK_MONOTONIC) };
+        manager->service = readers_service(&manager->parts);
         int r = sd_event_default(&manager->event);
         if (r >= 0)
-                r = state_directory_open(state_dir, &manager->state_fd);
+                r = state_directory_open(state_dir, &manager->parts.state_fd);
         if (r < 0)
                 return r;
         r = make_parts(manager);
@@ -579,7 +402,7 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
                 log_error("%s: cannot start: %s", state_dir, strerror(-r));
                 return r;
         }
-        r = add_targets(manager);
+        r = targets_add(&manager->parts, &(TargetEvents){ .userdata = manager, .inspected = on_inspected });
         if (r < 0)
                 return r;
         begin_targets(manager);
@@ -592,7 +415,7 @@ Manager *manager_free(Manager *manager)
 {
         if (!manager)
                 return NULL;
-        http_server_free(manager->http);
+        http_server_free(manager->parts.http);
         mount_watch_stop(&manager->mounts);
         ticker_stop(&manager->parts.ticker);
         reload_free(manager->reload);
@@ -601,10 +424,10 @@ Manager *manager_free(Manager *manager)
         verdicts_free(manager->parts.verdicts);
         for (size_t i = 0; i < manager->parts.n_targets; i++)
                 target_free(manager->parts.targets[i]);
-        looks_free(manager->looks);
+        looks_free(manager->parts.looks);
         past_free(manager->parts.past);
         ledger_file_free(manager->parts.ledger);
-        close_fdp(&manager->state_fd);
+        close_fdp(&manager->parts.state_fd);
         sd_event_unref(manager->event);
         config_free(manager->parts.config);
         free(manager);
@@ -635,8 +458,8 @@ int manager_check_paths(Manager *manager)
         _cleanup_(path_check_freep) PathCheck *paths = NULL;
         Check check = { 0 };
 
-        int r = path_check_new(&paths, manager->event, manager->looks, manager->parts.config, NULL, false,
-                               START_LOOK_NS, on_checked, &check);
+        int r = path_check_new(&paths, manager->event, manager->parts.looks, manager->parts.config, NULL,
+                               false, START_LOOK_NS, on_checked, &check);
         while (r >= 0 && !check.over)
                 r = sd_event_run(manager->event, UINT64_MAX);
         return r < 0 ? r : check.faults ? -EINVAL : 0;
@@ -656,7 +479,7 @@ static int listen_and_watch(Manager *manager)
         _cleanup_free_ char *error = NULL;
         const HttpOptions options = web_options(manager->parts.config, &manager->service);
 
-        int r = http_server_new(&manager->http, manager->event, &options, &error);
+        int r = http_server_new(&manager->parts.http, manager->event, &options, &error);
         if (r < 0) {
                 log_error("%s", error ? error : strerror(-r));
                 return r;
@@ -674,8 +497,8 @@ static int listen_and_watch(Manager *manager)
                 r = sd_event_add_time_relative(manager->event, NULL, CLOCK_MONOTONIC, TRIM_AFTER_US,
                                                TRIM_AFTER_US, on_settled, NULL);
         if (r >= 0)
-                mount_watch_start(&manager->mounts, manager->event, manager->roots.procfs, on_mounts_changed,
-                                  manager);
+                mount_watch_start(&manager->mounts, manager->event, manager->parts.roots.procfs,
+                                  on_mounts_changed, manager);
         return r;
 }
 
@@ -689,7 +512,7 @@ int manager_run(Manager *manager)
         r = sd_event_run(manager->event, 0);
         if (r < 0)
                 return r;
-        journal_started(manager->parts.n_targets, http_server_address(manager->http, 0));
+        journal_started(manager->parts.n_targets, http_server_address(manager->parts.http, 0));
         (void) sd_notify(0, "READY=1");
         changed(manager);
         r = sd_event_loop(manager->event);

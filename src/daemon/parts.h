@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon consists of: its parts side by side, for the two who need to see several of them at once
- * (start.c, readers.c). The parts themselves do not know each other; the manager owns and wires them. */
+/* What the daemon consists of: its parts side by side, for those who need to see several of them at once
+ * (plan.c, readers.c, start.c, targets.c). The parts themselves do not know each other; the manager owns and
+ * wires them. */
 #pragma once
 
 #include <string.h>
@@ -14,8 +15,12 @@
 #include "verdicts.h"
 
 #include "tierprobe/config.h"
+#include "tierprobe/http.h"
 
 typedef struct Parts {
+        DeviceRoots roots;
+        int state_fd; /* the state directory, locked */
+        Looks *looks;
         Config *config; /* in force */
         Target *targets[CONFIG_MAX_TARGETS];
         size_t n_targets;
@@ -26,6 +31,10 @@ typedef struct Parts {
         Timetable *timetable;
         Verdicts *verdicts;
         Ticker ticker;
+        HttpServer *http;    /* NULL: it does not serve yet */
+        uint64_t generation; /* counts what a reader would see */
+        int64_t started_real_ns;
+        uint64_t started_ns;
 } Parts;
 
 static inline Target *parts_find_target(const Parts *parts, const char *name)

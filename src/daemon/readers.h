@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon as its readers see it: fills in the views of tierprobe/views.h. Changes nothing. */
+/* The daemon as its readers see it, and what they may ask of it: the table of calls that http knows. */
 #pragma once
 
 #include "parts.h"
 
+#include "tierprobe/http.h"
 #include "tierprobe/views.h"
 
-void readers_view_target(const Parts *parts, const Target *target, TargetView *ret);
-
-/* All but the times of the start and the pid, which are the process's. */
 void readers_view_service(const Parts *parts, ServiceView *ret);
+
+/* PARTS must outlive it. */
+Service readers_service(Parts *parts);

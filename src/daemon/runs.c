@@ -233,6 +233,7 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
         slot->target = target;
         slot->ready = slot->stall_said = false;
         *ret = run_record(slot->run);
+        runs->events.changed(runs->events.userdata);
         return 0;
 }
 
