@@ -134,7 +134,11 @@ bool ring_record_is(const RingLayout *layout, const void *data, uint64_t seq);
 void ring_record_decode(const RingLayout *layout, const void *data, RingRecord *ret);
 void ring_record_encode(const RingLayout *layout, const RingRecord *record, void *ret);
 
-/* ---- ring.c ---- */
+/* ---- ring-file.c ---- */
+
+/* A lock of the process, not of the open file: that would live on in children that are forked for the write
+ * test, and one that hangs in the kernel would keep the next daemon out. 0, -EBUSY, or another errno. */
+int ring_lock_file(int fd);
 
 /* Reads at most SIZE bytes, less at the end of the file; the number read, or negative errno. */
 ssize_t ring_pread(int fd, void *data, size_t size, off_t offset);
@@ -149,12 +153,6 @@ int ring_write_checkpoint(Ring *ring);
 /* Reads records SEQ.. up to the end of the ring's slots, at most N, into DATA. What is not in the file reads
  * as zeros, like a hole in it. Returns how many, or negative errno. */
 ssize_t ring_read_raw(const Ring *ring, void *data, uint64_t seq, size_t n);
-
-/* ---- ring-open.c ---- */
-
-/* A lock of the process, not of the open file: that would live on in children that are forked for the write
- * test, and one that hangs in the kernel would keep the next daemon out. 0, -EBUSY, or another errno. */
-int ring_lock_file(int fd);
 
 /* ---- ring-rewrite.c ---- */
 

@@ -21,15 +21,6 @@
 #define SCAN_RECORDS 1024
 _Static_assert(SCAN_RECORDS >= 3 * CHECKPOINT_EVERY, "a scan must find the newest record");
 
-int ring_lock_file(int fd)
-{
-        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-        if (fcntl(fd, F_SETLK, &lock) < 0)
-                return errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
-        return 0;
-}
-
 /* ---- where writing had got to ---- */
 
 static const char *record_at(const Ring *ring, const char *buffer, size_t index)
