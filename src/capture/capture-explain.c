@@ -106,7 +106,7 @@ static void explain_json(const CaptureJudge *judge, Reasons *reasons)
                 reasons_add(reasons, REASON_NOT_A_CAPTURE,
                             "This is JSON of %s, not of iostat -x. Capture with: iostat -xyz -o JSON 1 60.",
                             json->other);
-        else if (json_is_cut(json))
+        else if (capture_json_is_cut(json))
                 reasons_add(
                         reasons, REASON_NO_ROWS,
                         "This JSON breaks off before the first row of a device. Capture with: iostat -xyz "
@@ -240,6 +240,6 @@ void capture_add_notes(CaptureJudge *judge)
                 note(judge, "The text in front of the JSON was skipped.");
         if (json->lost_open)
                 note(judge, "The JSON closes a bracket that it did not open: its rows were read one by one.");
-        if (judge->is_json && json_is_cut(json))
+        if (judge->is_json && capture_json_is_cut(json))
                 note(judge, "The JSON breaks off: judged on its whole rows.");
 }

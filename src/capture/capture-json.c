@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-void json_reader_init(JsonReader *reader, Rows *rows)
+void capture_json_init(JsonReader *reader, Rows *rows)
 {
         *reader = (JsonReader){ .rows = rows };
 }
@@ -335,7 +335,7 @@ static int follow(JsonReader *reader, char c)
         return 0;
 }
 
-int json_feed(JsonReader *reader, const char *data, size_t size)
+int capture_json_feed(JsonReader *reader, const char *data, size_t size)
 {
         for (size_t i = 0; i < size; i++) {
                 char c = data[i];
@@ -364,7 +364,7 @@ int json_feed(JsonReader *reader, const char *data, size_t size)
         return 0;
 }
 
-void json_end_line(JsonReader *reader)
+void capture_json_end_line(JsonReader *reader)
 {
         if (reader->in_string) {
                 reader->in_string = false;
@@ -378,7 +378,7 @@ void json_end_line(JsonReader *reader)
         reader->lead_size = 0;
 }
 
-bool json_is_cut(const JsonReader *reader)
+bool capture_json_is_cut(const JsonReader *reader)
 {
         return reader->depth > 0;
 }

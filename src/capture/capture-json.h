@@ -33,11 +33,11 @@ typedef struct JsonReader {
         const char *other; /* what else it is output of; NULL unknown */
 } JsonReader;
 
-void json_reader_init(JsonReader *reader, Rows *rows);
+void capture_json_init(JsonReader *reader, Rows *rows);
 
 /* Takes in a piece of a line, then its end. 0, -ENOMEM or the error of the temporary file. */
-int json_feed(JsonReader *reader, const char *data, size_t size);
-void json_end_line(JsonReader *reader);
+int capture_json_feed(JsonReader *reader, const char *data, size_t size);
+void capture_json_end_line(JsonReader *reader);
 
 /* Whether the document breaks off. */
-bool json_is_cut(const JsonReader *reader);
+bool capture_json_is_cut(const JsonReader *reader);

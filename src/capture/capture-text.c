@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-void text_init(TextReader *reader, Rows *rows)
+void capture_text_init(TextReader *reader, Rows *rows)
 {
         memset(reader, 0, sizeof *reader);
         reader->rows = rows;
@@ -439,7 +439,7 @@ static int take_odd_line(TextReader *reader, const char *line, size_t size, cons
         return 1;
 }
 
-int text_take_line(TextReader *reader, const char *line, size_t size, bool last)
+int capture_text_take_line(TextReader *reader, const char *line, size_t size, bool last)
 {
         Token tokens[LINE_MAX_TOKENS];
         bool changed = false;

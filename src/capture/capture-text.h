@@ -54,9 +54,9 @@ typedef struct TextReader {
         bool cut; /* the last line was no whole row */
 } TextReader;
 
-void text_init(TextReader *reader, Rows *rows);
+void capture_text_init(TextReader *reader, Rows *rows);
 
 /* Takes in a line without its end; LAST: no newline followed, so that its end may be missing. 1: the line is
  * neither row nor header nor anything that stands among them; else 0, -ENOMEM or the error of the temporary
  * file. */
-int text_take_line(TextReader *reader, const char *line, size_t size, bool last);
+int capture_text_take_line(TextReader *reader, const char *line, size_t size, bool last);

@@ -28,8 +28,8 @@ int capture_judge_new(const Limits *limits, const char *device, CaptureJudge **r
                 if (!judge->wanted)
                         return -ENOMEM;
         }
-        text_init(&judge->text, &judge->rows);
-        json_reader_init(&judge->json, &judge->rows);
+        capture_text_init(&judge->text, &judge->rows);
+        capture_json_init(&judge->json, &judge->rows);
         *ret = TAKE_PTR(judge);
         return 0;
 }
@@ -96,9 +96,9 @@ static void look_for_host(CaptureJudge *judge, const char *line, size_t size)
 
 static int feed_json(CaptureJudge *judge, const char *line, size_t size)
 {
-        int r = json_feed(&judge->json, line, size);
+        int r = capture_json_feed(&judge->json, line, size);
 
-        json_end_line(&judge->json);
+        capture_json_end_line(&judge->json);
         return r;
 }
 
@@ -126,7 +126,7 @@ static int take_other(CaptureJudge *judge, const char *line, size_t size)
 
 static int take_text(CaptureJudge *judge, const char *line, size_t size, bool last)
 {
-        int r = text_take_line(&judge->text, line, size, last);
+        int r = capture_text_take_line(&judge->text, line, size, last);
 
         return r > 0 ? take_other(judge, line, size) : r;
 }
@@ -165,7 +165,7 @@ static int begin_long(CaptureJudge *judge)
                 return 0;
         judge->format = FORMAT_JSON;
         judge->is_json = true;
-        return json_feed(&judge->json, judge->line, judge->line_size);
+        return capture_json_feed(&judge->json, judge->line, judge->line_size);
 }
 
 static int add_piece(CaptureJudge *judge, const char *data, size_t size)
@@ -183,7 +183,7 @@ static int add_piece(CaptureJudge *judge, const char *data, size_t size)
                 if (r < 0)
                         return r;
         }
-        return judge->format == FORMAT_JSON ? json_feed(&judge->json, data, size) : 0;
+        return judge->format == FORMAT_JSON ? capture_json_feed(&judge->json, data, size) : 0;
 }
 
 static int end_line(CaptureJudge *judge, bool last)
@@ -197,7 +197,7 @@ static int end_line(CaptureJudge *judge, bool last)
         if (!in_long)
                 return take_line(judge, judge->line, size, last);
         if (judge->format == FORMAT_JSON) {
-                json_end_line(&judge->json);
+                capture_json_end_line(&judge->json);
                 return 0;
         }
         judge->n_overlong++;

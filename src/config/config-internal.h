@@ -19,7 +19,7 @@ typedef struct Faults {
 } Faults;
 
 /* Appends the line "ORIGIN: text" for ERROR (negative errno). */
-void fault(Faults *faults, int error, const char *origin, const char *format, ...)
+void config_fault(Faults *faults, int error, const char *origin, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
 /* Writes "FILE:LINE" (LINE 0: "FILE"); of a long name the end is kept, since that is what differs. */
@@ -27,13 +27,13 @@ void origin_set(ConfigOrigin origin, const char *file, unsigned line);
 
 /* VALUE for a message: cut at a character's border when it is long. */
 #define QUOTED_SIZE 96
-const char *quoted(char buf[QUOTED_SIZE], const char *value);
+const char *config_quoted(char buf[QUOTED_SIZE], const char *value);
 
 /* Writes NAMES into BUF, separated by commas. */
 void list_names(char *buf, size_t size, const char *const *names, size_t n);
 
 /* The entry of NAMES nearest to WORD in typing errors, NULL when none is near. */
-const char *nearest(const char *word, const char *const *names, size_t n);
+const char *config_nearest(const char *word, const char *const *names, size_t n);
 
 /* ---- sections and their parameters ---- */
 
@@ -56,7 +56,7 @@ typedef struct SectionRow {
         const Parameter *(*parameter)(size_t index); /* in that struct; NULL past the end */
 } SectionRow;
 
-extern const SectionRow sections[_SECTION_MAX];
+extern const SectionRow config_sections[_SECTION_MAX];
 
 /* More than any section has. */
 #define SECTION_MAX_PARAMETERS 16

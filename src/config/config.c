@@ -35,8 +35,8 @@ static Config *config_new_default(void)
 
 static void section_clear(Section section, void *base)
 {
-        for (size_t i = 0; sections[section].parameter(i); i++)
-                parameter_clear(sections[section].parameter(i), base);
+        for (size_t i = 0; config_sections[section].parameter(i); i++)
+                parameter_clear(config_sections[section].parameter(i), base);
 }
 
 static void targets_clear(Config *config)
@@ -54,7 +54,7 @@ Config *config_free(Config *config)
         if (!config)
                 return NULL;
         for (Section section = 0; section < _SECTION_MAX; section++)
-                if (!sections[section].named)
+                if (!config_sections[section].named)
                         section_clear(section, section_base(section, config));
         targets_clear(config);
         free(config);
@@ -88,9 +88,10 @@ static void read_drop_ins(Loader *loader, const char *file)
         }
         origin_set(origin, folder, 0);
         if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-                fault(loader->faults, -errno, origin, "cannot be read: %s", strerror(errno));
+                config_fault(loader->faults, -errno, origin, "cannot be read: %s", strerror(errno));
         if (n > CONFIG_MAX_DROP_INS)
-                fault(loader->faults, -EINVAL, origin, "more than %d drop-in files", CONFIG_MAX_DROP_INS);
+                config_fault(loader->faults, -EINVAL, origin, "more than %d drop-in files",
+                             CONFIG_MAX_DROP_INS);
         for (int i = 0; i < n; i++) {
                 _cleanup_free_ struct dirent *entry = entries[i];
                 _cleanup_free_ char *path = path_format("%s/%s", folder, entry->d_name);
@@ -116,8 +117,9 @@ static void take_path_option(Loader *loader, const char *path)
         if (r >= 0)
                 r = path_normalize(absolute, &normal, why);
         if (r < 0) {
-                fault(loader->faults, r, "--path", "\"%s\" is not right: %s; give an existing directory",
-                      quoted(quote, path), why[0] ? why : strerror(-r));
+                config_fault(loader->faults, r, "--path",
+                             "\"%s\" is not right: %s; give an existing directory",
+                             config_quoted(quote, path), why[0] ? why : strerror(-r));
                 return;
         }
         TargetConfig *target = &loader->config->targets[0];
@@ -135,14 +137,15 @@ static void take_listen_option(Loader *loader, const char *listen)
 {
         char why[WHY_SIZE] = "", quote[QUOTED_SIZE];
 
-        const Parameter *parameter = sections[SECTION_HTTP].parameter(section_find(SECTION_HTTP, "listen"));
+        const Parameter *parameter =
+                config_sections[SECTION_HTTP].parameter(section_find(SECTION_HTTP, "listen"));
         parameter_clear(parameter, loader->config);
         int r = parameter_set(parameter, loader->config, listen, why);
         if (r == -ENOMEM)
                 loader->faults->out_of_memory = true;
         else if (r < 0)
-                fault(loader->faults, r, "--listen", "\"%s\" is not right%s%s; give %s",
-                      quoted(quote, listen), why[0] ? ": " : "", why, parameter->right);
+                config_fault(loader->faults, r, "--listen", "\"%s\" is not right%s%s; give %s",
+                             config_quoted(quote, listen), why[0] ? ": " : "", why, parameter->right);
 }
 
 /* ---- all together ---- */
@@ -161,16 +164,18 @@ static void load_files(Loader *loader, const ConfigOptions *options, bool need_t
         origin_set(origin, file, 0);
         if (!options->file && !file_exists(file)) {
                 if (need_targets && !options->path)
-                        fault(loader->faults, -ENOENT, origin,
-                              "no such file; write it with a [target cache] section and its path, or start "
-                              "with --path DIR");
+                        config_fault(
+                                loader->faults, -ENOENT, origin,
+                                "no such file; write it with a [target cache] section and its path, or start "
+                                "with --path DIR");
                 return;
         }
         loader_read_file(loader, file, true);
         read_drop_ins(loader, file);
         if (need_targets && !options->path && !loader->config->n_targets && !loader->faults->n)
-                fault(loader->faults, -EINVAL, origin,
-                      "no target; add a section [target cache] with path = DIR, or start with --path DIR");
+                config_fault(
+                        loader->faults, -EINVAL, origin,
+                        "no target; add a section [target cache] with path = DIR, or start with --path DIR");
 }
 
 static int load(const ConfigOptions *options, bool need_targets, Config **ret, char **ret_error)
@@ -196,8 +201,8 @@ static int load(const ConfigOptions *options, bool need_targets, Config **ret, c
                 unsigned n = faults.n_left_out;
 
                 faults.n = 0; /* one line more */
-                fault(&faults, faults.error, options->file ? options->file : CONFIG_FILE_DEFAULT,
-                      "and %u faults more", n);
+                config_fault(&faults, faults.error, options->file ? options->file : CONFIG_FILE_DEFAULT,
+                             "and %u faults more", n);
                 faults.n = CONFIG_MAX_FAULTS;
         }
         if (faults.out_of_memory) {

@@ -25,7 +25,7 @@ static void append(Faults *faults, const char *line)
         faults->size += length;
 }
 
-void fault(Faults *faults, int error, const char *origin, const char *format, ...)
+void config_fault(Faults *faults, int error, const char *origin, const char *format, ...)
 {
         _cleanup_free_ char *message = NULL, *line = NULL;
         va_list ap;
@@ -63,7 +63,7 @@ void origin_set(ConfigOrigin origin, const char *file, unsigned line)
                 (void) snprintf(origin, sizeof(ConfigOrigin), "%s%s", file, number);
 }
 
-const char *quoted(char buf[QUOTED_SIZE], const char *value)
+const char *config_quoted(char buf[QUOTED_SIZE], const char *value)
 {
         size_t length = strlen(value);
 
@@ -105,7 +105,7 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
         return row[b_length];
 }
 
-const char *nearest(const char *word, const char *const *names, size_t n)
+const char *config_nearest(const char *word, const char *const *names, size_t n)
 {
         size_t length = strlen(word);
         const char *found = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads one configuration file: bounds and lines are ours, what a line means is inih's. Knows base, inih.
  *
- * inih alone would cut long lines and section names, take indented keys for continued values, drop sections
- * without keys and name the first faulty line only. So it is fed line by line through a reader that looks at
- * each line first; section headers are taken in here, and a line with a key that inih did not hand back is
- * known to be faulty. */
+ * inih alone would cut long lines and section names, take indented keys for continued values, drop
+ * sections without keys and name the first faulty line only. So it is fed line by line through a
+ * reader that looks at each line first; section headers are taken in here, and a line with a key that inih
+ * did not hand back is known to be faulty. */
 
 #include "config-internal.h"
 
@@ -54,7 +54,7 @@ static void reader_fault(Reader *reader, const char *format, ...)
         if (vasprintf(&text, format, ap) < 0)
                 text = NULL;
         va_end(ap);
-        fault(reader->loader->faults, -EINVAL, origin, "%s", text ? text : "out of memory");
+        config_fault(reader->loader->faults, -EINVAL, origin, "%s", text ? text : "out of memory");
 }
 
 /* ---- section headers ---- */
@@ -65,10 +65,10 @@ static void unknown_section(Reader *reader, const char *kind)
         const char *names[_SECTION_MAX];
 
         for (Section section = 0; section < _SECTION_MAX; section++)
-                names[section] = sections[section].name;
-        const char *near = nearest(kind, names, _SECTION_MAX);
+                names[section] = config_sections[section].name;
+        const char *near = config_nearest(kind, names, _SECTION_MAX);
         list_names(known, sizeof known, names, _SECTION_MAX);
-        reader_fault(reader, "unknown section [%s]; %s%s%sknown sections: %s", quoted(quote, kind),
+        reader_fault(reader, "unknown section [%s]; %s%s%sknown sections: %s", config_quoted(quote, kind),
                      near ? "did you mean [" : "", near ? near : "", near ? "]? " : "", known);
 }
 
@@ -138,15 +138,15 @@ static void *enter_named(Reader *reader, Section section, const char *name)
         char quote[QUOTED_SIZE];
 
         if (!name[0]) {
-                reader_fault(reader, "[%s] has no name; [%s %s] has one", sections[section].name,
-                             sections[section].name, section == SECTION_TARGET ? "cache" : "nightly");
+                reader_fault(reader, "[%s] has no name; [%s %s] has one", config_sections[section].name,
+                             config_sections[section].name, section == SECTION_TARGET ? "cache" : "nightly");
                 return NULL;
         }
         if (!name_is_valid(name)) {
                 reader_fault(reader,
                              "\"%s\" is not a %s's name; 1 to 63 letters, digits, \"_\", \".\" and \"-\", "
                              "not starting with \".\"",
-                             quoted(quote, name), sections[section].name);
+                             config_quoted(quote, name), config_sections[section].name);
                 return NULL;
         }
         memset(reader->loader->seen[section], 0, sizeof reader->loader->seen[section]);
@@ -172,7 +172,7 @@ static void take_header(Reader *reader, char *line)
         reader->where = IN_UNKNOWN_SECTION;
         if (!close || !strchr(";#", close[1 + strspn(close + 1, " \t")])) {
                 reader_fault(reader, "\"%s\" is not a section's header; [sampling] or [target cache] is one",
-                             quoted(quote, line));
+                             config_quoted(quote, line));
                 return;
         }
         *close = '\0';
@@ -185,19 +185,19 @@ static void take_header(Reader *reader, char *line)
         }
 
         Section section = 0;
-        while (section < _SECTION_MAX && strcmp(sections[section].name, kind) != 0)
+        while (section < _SECTION_MAX && strcmp(config_sections[section].name, kind) != 0)
                 section++;
         if (section == _SECTION_MAX) {
                 unknown_section(reader, kind);
                 return;
         }
-        if (!sections[section].named && *name) {
-                reader_fault(reader, "[%s] takes no name", sections[section].name);
+        if (!config_sections[section].named && *name) {
+                reader_fault(reader, "[%s] takes no name", config_sections[section].name);
                 return;
         }
         reader->section = section;
-        reader->base = sections[section].named ? enter_named(reader, section, name)
-                                               : section_base(section, reader->loader->config);
+        reader->base = config_sections[section].named ? enter_named(reader, section, name)
+                                                      : section_base(section, reader->loader->config);
         if (reader->base)
                 reader->where = IN_SECTION;
 }
@@ -210,12 +210,12 @@ static void unknown_key(Reader *reader, const char *name)
         const char *names[SECTION_MAX_PARAMETERS];
         size_t n = 0;
 
-        for (; sections[reader->section].parameter(n); n++)
-                names[n] = sections[reader->section].parameter(n)->name;
-        const char *near = nearest(name, names, n);
+        for (; config_sections[reader->section].parameter(n); n++)
+                names[n] = config_sections[reader->section].parameter(n)->name;
+        const char *near = config_nearest(name, names, n);
         list_names(known, sizeof known, names, n);
-        reader_fault(reader, "unknown key \"%s\" in [%s]; %s%s%sknown keys: %s", quoted(quote, name),
-                     sections[reader->section].name, near ? "did you mean \"" : "", near ? near : "",
+        reader_fault(reader, "unknown key \"%s\" in [%s]; %s%s%sknown keys: %s", config_quoted(quote, name),
+                     config_sections[reader->section].name, near ? "did you mean \"" : "", near ? near : "",
                      near ? "\"? " : "", known);
 }
 
@@ -224,7 +224,7 @@ static void wrong_value(Reader *reader, const Parameter *parameter, const char *
         char quote[QUOTED_SIZE];
 
         reader_fault(reader, "%s = \"%s\" is not right%s%s; write %s%s", parameter->name,
-                     quoted(quote, value), why[0] ? ": " : "", why, parameter->right,
+                     config_quoted(quote, value), why[0] ? ": " : "", why, parameter->right,
                      strstr(value, " #") ? " (a comment behind a value begins with \";\")" : "");
 }
 
@@ -235,7 +235,7 @@ static void take_key(Reader *reader, const char *name, const char *value)
         char why[WHY_SIZE];
 
         size_t index = section_find(section, name);
-        const Parameter *parameter = sections[section].parameter(index);
+        const Parameter *parameter = config_sections[section].parameter(index);
         if (!parameter) {
                 unknown_key(reader, name);
                 return;
@@ -255,7 +255,7 @@ static void take_key(Reader *reader, const char *name, const char *value)
                 reader->out_of_memory = true;
         else if (r < 0)
                 wrong_value(reader, parameter, value, why);
-        if (!sections[section].named)
+        if (!config_sections[section].named)
                 origin_set(loader->origins[section][index], loader->file, reader->line);
         else if (section == SECTION_TARGET && parameter_origin(parameter, reader->base))
                 origin_set(*parameter_origin(parameter, reader->base), loader->file, reader->line);
@@ -358,12 +358,12 @@ void loader_read_file(Loader *loader, const char *file, bool may_wait)
         int r = may_wait ? read_file_waiting(file, CONFIG_MAX_FILE_BYTES, INPUT_TIMEOUT_NS, &text, &size)
                          : read_file_at(AT_FDCWD, file, CONFIG_MAX_FILE_BYTES, &text, &size);
         if (r == -ETIMEDOUT) {
-                fault(loader->faults, r, origin, "nothing came for 10 s; close what writes into it");
+                config_fault(loader->faults, r, origin, "nothing came for 10 s; close what writes into it");
                 return;
         }
         if (r < 0) {
-                fault(loader->faults, r, origin, "cannot be read: %s%s", strerror(-r),
-                      r == -EFBIG ? "; a configuration has at most 1 MiB" : "");
+                config_fault(loader->faults, r, origin, "cannot be read: %s%s", strerror(-r),
+                             r == -EFBIG ? "; a configuration has at most 1 MiB" : "");
                 return;
         }
 

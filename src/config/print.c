@@ -5,7 +5,7 @@
 
 static void print_section(FILE *out, Section section, const char *name, const void *base)
 {
-        const SectionRow *row = &sections[section];
+        const SectionRow *row = &config_sections[section];
 
         (void) fprintf(out, section == 0 ? "[%s%s%s]\n" : "\n[%s%s%s]\n", row->name, name ? " " : "",
                        name ? name : "");
@@ -19,8 +19,9 @@ static void print_section(FILE *out, Section section, const char *name, const vo
 void config_print(const Config *config, FILE *out)
 {
         for (Section section = 0; section < _SECTION_MAX; section++)
-                if (!sections[section].named)
-                        print_section(out, section, NULL, (const char *) config + sections[section].offset);
+                if (!config_sections[section].named)
+                        print_section(out, section, NULL,
+                                      (const char *) config + config_sections[section].offset);
         for (size_t i = 0; i < config->n_profiles; i++)
                 print_section(out, SECTION_PROFILE, config->profiles[i].name, &config->profiles[i]);
         for (size_t i = 0; i < config->n_targets; i++)

@@ -51,7 +51,7 @@ static const Parameter *target_parameter(size_t index)
         return index < ELEMENTSOF(target_parameters) ? &target_parameters[index] : NULL;
 }
 
-const SectionRow sections[_SECTION_MAX] = {
+const SectionRow config_sections[_SECTION_MAX] = {
         [SECTION_HTTP] = { "http", false, 0, http_parameter },
         [SECTION_SAMPLING] = { "sampling", false, 0, sampling_parameter },
         [SECTION_LIMITS] = { "limits", false, offsetof(Config, limits), limits_parameter },
@@ -66,7 +66,7 @@ size_t section_find(Section section, const char *name)
 {
         size_t i = 0;
 
-        for (const Parameter *parameter = NULL; (parameter = sections[section].parameter(i)); i++)
+        for (const Parameter *parameter = NULL; (parameter = config_sections[section].parameter(i)); i++)
                 if (strcmp(parameter->name, name) == 0)
                         break;
         return i;
@@ -74,7 +74,7 @@ size_t section_find(Section section, const char *name)
 
 void *section_base(Section section, Config *config)
 {
-        return (char *) config + sections[section].offset;
+        return (char *) config + config_sections[section].offset;
 }
 
 bool parameter_adds(const Parameter *parameter)

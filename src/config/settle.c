@@ -26,10 +26,11 @@ static void check_sampling(const Loader *loader)
         if (!origin)
                 origin = key_origin(loader, SECTION_SAMPLING, "interval");
         if (origin && config_ring_capacity(loader->config) > RING_CAPACITY_MAX)
-                fault(loader->faults, -EINVAL, origin,
-                      "history and interval of [sampling] make %llu samples; at most %d can be kept: shorten "
-                      "history or lengthen interval",
-                      (unsigned long long) config_ring_capacity(loader->config), RING_CAPACITY_MAX);
+                config_fault(loader->faults, -EINVAL, origin,
+                             "history and interval of [sampling] make %llu samples; at most %d can be kept: "
+                             "shorten "
+                             "history or lengthen interval",
+                             (unsigned long long) config_ring_capacity(loader->config), RING_CAPACITY_MAX);
 }
 
 static void check_tls(const Loader *loader)
@@ -39,8 +40,8 @@ static void check_tls(const Loader *loader)
         const char *origin = key_origin(loader, SECTION_HTTP, present);
 
         if (origin && !config->tls_cert != !config->tls_key)
-                fault(loader->faults, -EINVAL, origin, "%s is set but %s is not; TLS needs both", present,
-                      config->tls_cert ? "tls_key" : "tls_cert");
+                config_fault(loader->faults, -EINVAL, origin, "%s is set but %s is not; TLS needs both",
+                             present, config->tls_cert ? "tls_key" : "tls_cert");
 }
 
 static void check_profiles(const Loader *loader)
@@ -54,10 +55,11 @@ static void check_profiles(const Loader *loader)
 
                 /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
                 if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
-                        fault(loader->faults, -EINVAL, origin,
-                              "the duration of [profile %s] is longer than max_duration of [guard], %s; "
-                              "change one of them",
-                              profile->name, format_duration(limit, config->guard.max_duration_ns));
+                        config_fault(
+                                loader->faults, -EINVAL, origin,
+                                "the duration of [profile %s] is longer than max_duration of [guard], %s; "
+                                "change one of them",
+                                profile->name, format_duration(limit, config->guard.max_duration_ns));
         }
 }
 
@@ -71,14 +73,15 @@ static void check_official_profile(const Loader *loader, const TargetConfig *tar
                 return;
         for (size_t i = 0; i < config->n_profiles; i++)
                 names[i] = config->profiles[i].name;
-        const char *near = nearest(target->profile, names, config->n_profiles);
+        const char *near = config_nearest(target->profile, names, config->n_profiles);
         list_names(known, sizeof known, names, config->n_profiles);
-        fault(loader->faults, -EINVAL, target->profile_origin,
-              "profile = %s of [target %s] names no profile; %s%s%sadd a section [profile %s], or name one "
-              "of "
-              "these: %s",
-              target->profile, target->name, near ? "did you mean " : "", near ? near : "",
-              near ? "? Else " : "", target->profile, known);
+        config_fault(
+                loader->faults, -EINVAL, target->profile_origin,
+                "profile = %s of [target %s] names no profile; %s%s%sadd a section [profile %s], or name one "
+                "of "
+                "these: %s",
+                target->profile, target->name, near ? "did you mean " : "", near ? near : "",
+                near ? "? Else " : "", target->profile, known);
 }
 
 static void check_targets(const Loader *loader)
@@ -89,18 +92,20 @@ static void check_targets(const Loader *loader)
                 const TargetConfig *target = &config->targets[i];
 
                 if (!target->path) {
-                        fault(loader->faults, -EINVAL, target->origin,
-                              "[target %s] has no path; add path = DIR, the absolute path of the cache",
-                              target->name);
+                        config_fault(
+                                loader->faults, -EINVAL, target->origin,
+                                "[target %s] has no path; add path = DIR, the absolute path of the cache",
+                                target->name);
                         continue;
                 }
                 check_official_profile(loader, target);
                 for (size_t j = 0; j < i; j++)
                         if (config->targets[j].path && strcmp(config->targets[j].path, target->path) == 0)
-                                fault(loader->faults, -EINVAL, target->origin,
-                                      "[target %s] and [target %s] (%s) have the same path; a path has one "
-                                      "target",
-                                      target->name, config->targets[j].name, config->targets[j].origin);
+                                config_fault(
+                                        loader->faults, -EINVAL, target->origin,
+                                        "[target %s] and [target %s] (%s) have the same path; a path has one "
+                                        "target",
+                                        target->name, config->targets[j].name, config->targets[j].origin);
         }
 }
 

@@ -149,7 +149,7 @@ static int wrong_address(char why[WHY_SIZE], const char *word, const char *what)
 {
         char quote[QUOTED_SIZE];
 
-        (void) snprintf(why, WHY_SIZE, "\"%s\" %s", quoted(quote, word), what);
+        (void) snprintf(why, WHY_SIZE, "\"%s\" %s", config_quoted(quote, word), what);
         return -EINVAL;
 }
 

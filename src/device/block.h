@@ -59,4 +59,4 @@ bool blocks_row(Blocks *blocks, const BlockId *id, Counters *ret);
 void block_describe(Blocks *blocks, const BlockId *id, DeviceNode *ret_node, RowFacts *ret_facts);
 
 /* Whether NAME is "nvme<subsystem>c<controller>n<namespace>", and then a path of the head HEAD if given. */
-bool is_nvme_path(const char *name, const char *head);
+bool block_is_nvme_path(const char *name, const char *head);

@@ -65,7 +65,7 @@ static bool is_numbered(const char *s, const char *prefix)
         return s && *s == '\0';
 }
 
-bool is_nvme_path(const char *name, const char *head)
+bool block_is_nvme_path(const char *name, const char *head)
 {
         const char *controller = skip_numbered(name, "nvme");
         const char *namespace = skip_numbered(controller, "c");
@@ -98,7 +98,7 @@ static DeviceKind kind_of(int fd, bool partition, const DeviceNode *node)
                 return DEVICE_LOOP;
         if (is_numbered(node->name, "zram"))
                 return DEVICE_ZRAM;
-        if (is_nvme_path(node->name, NULL))
+        if (block_is_nvme_path(node->name, NULL))
                 return DEVICE_NVME_PATH;
         if (is_numbered(namespace, "n"))
                 return DEVICE_NVME;

@@ -116,7 +116,7 @@ static int add_slaves(Resolver *resolver, Stack *stack, size_t above, int fd)
 
 static bool is_any_nvme_path(const char *name)
 {
-        return is_nvme_path(name, NULL);
+        return block_is_nvme_path(name, NULL);
 }
 
 /* The paths of an NVMe head: newer kernels list them, older ones only name them after it. */
@@ -136,7 +136,7 @@ static int add_nvme_paths(Resolver *resolver, Stack *stack, size_t above, int fd
                 _cleanup_(names_done) Names names = {};
                 int r = names_read(lists[i].fd, lists[i].path, is_any_nvme_path, &names);
                 for (size_t j = 0; j < names.n && r == 0; j++)
-                        if (is_nvme_path(names.list[j], head)) {
+                        if (block_is_nvme_path(names.list[j], head)) {
                                 found = true;
                                 r = add_by_name(resolver, stack, above, names.list[j]);
                         }

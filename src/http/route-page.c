@@ -65,7 +65,7 @@ static double quality(const char *accept, const char *type)
         return found;
 }
 
-bool page_is_wanted(Request *request)
+bool route_page_is_wanted(Request *request)
 {
         const char *accept =
                 MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);

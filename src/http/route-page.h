@@ -7,7 +7,7 @@
 #include "server.h"
 
 /* Whether the client prefers HTML to JSON: its Accept names text/html with a quality above that of JSON. */
-bool page_is_wanted(Request *request);
+bool route_page_is_wanted(Request *request);
 
 /* The page of the daemon. */
 enum MHD_Result reply_page(Request *request);

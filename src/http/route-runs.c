@@ -147,12 +147,12 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
         Problem problem;
 
         connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
-        if (run && page_is_wanted(request))
+        if (run && route_page_is_wanted(request))
                 return reply_page_of_run(request, status, json_run(run, true));
         if (run)
                 return reply_json(request, status, json_run(run, true), CACHE_NEVER, NULL);
         int r = service->read_run(service->userdata, id, NULL, &kept, &size);
-        if (r >= 0 && page_is_wanted(request)) {
+        if (r >= 0 && route_page_is_wanted(request)) {
                 json_t *document = json_loadb(kept, size, 0, NULL);
 
                 free(kept);

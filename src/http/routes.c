@@ -99,6 +99,6 @@ static json_t *list_routes(void)
 
 static enum MHD_Result handle_index(Request *request)
 {
-        return page_is_wanted(request) ? reply_page(request)
-                                       : reply_json(request, 200, list_routes(), CACHE_NEVER, NULL);
+        return route_page_is_wanted(request) ? reply_page(request)
+                                             : reply_json(request, 200, list_routes(), CACHE_NEVER, NULL);
 }

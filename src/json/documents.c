@@ -21,7 +21,7 @@ json_t *json_problem(unsigned status, const char *title, const char *code, const
 
         if (!problem)
                 json_decref(member);
-        else if (key && !put(problem, key, member))
+        else if (key && !json_put(problem, key, member))
                 return NULL;
         return TAKE_PTR(problem);
 }

@@ -109,11 +109,11 @@ static json_t *window_sample(const RunRecord *run, size_t end)
         for (size_t i = 0; i < N_METRIC_COLUMNS; i++) {
                 const MetricColumn *column = &metric_columns[i];
 
-                if (!put(object, column->key,
-                         json_figure(gap == GAP_NONE ? metric_value(&metrics, column) : NAN)))
+                if (!json_put(object, column->key,
+                              json_figure(gap == GAP_NONE ? metric_value(&metrics, column) : NAN)))
                         return NULL;
         }
-        if (!put(object, "gap", gap == GAP_NONE ? json_null() : json_text(gap_to_string(gap))))
+        if (!json_put(object, "gap", gap == GAP_NONE ? json_null() : json_text(gap_to_string(gap))))
                 return NULL;
         return TAKE_PTR(object);
 }

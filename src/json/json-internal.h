@@ -15,15 +15,15 @@ typedef struct JsonMember {
 } JsonMember;
 
 /* A new object with MEMBERS in their order; NULL when it or one of the values ran out of memory. */
-json_t *object_from(const JsonMember *members);
-#define OBJECT(...) object_from((const JsonMember[]){ __VA_ARGS__, { NULL, NULL } })
+json_t *json_object_from(const JsonMember *members);
+#define OBJECT(...) json_object_from((const JsonMember[]){ __VA_ARGS__, { NULL, NULL } })
 
 /* Adds one more member; VALUE is stolen. False when out of memory, VALUE NULL included. */
-bool put(json_t *object, const char *key, json_t *value);
+bool json_put(json_t *object, const char *key, json_t *value);
 
 /* Adds a parameter of BASE under its name: a duration in seconds, with "_s" after the name, null while it is
  * not set; a kind of text as it is printed. */
-bool put_parameter(json_t *object, const Parameter *parameter, const void *base);
+bool json_put_parameter(json_t *object, const Parameter *parameter, const void *base);
 
 /* JSON integers are signed 64 bit: a larger count is shown as the largest. */
 json_t *json_u64(uint64_t value);
@@ -35,7 +35,7 @@ json_t *json_text_or_null(const char *text); /* NULL and "" become null */
 json_t *json_major_minor(uint32_t major, uint32_t minor);
 
 /* The two requirements: figures of JUDGEMENT (null while not known) against the limits given. */
-json_t *criteria_with_limits(const Judgement *judgement, const Limits *limits);
+json_t *json_criteria_with_limits(const Judgement *judgement, const Limits *limits);
 
 /* What json_run() adds with evidence. */
 struct RunRecord;

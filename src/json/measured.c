@@ -16,8 +16,8 @@ json_t *json_metrics(const Metrics *metrics)
         if (!object)
                 return NULL;
         for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
-                if (!put(object, metric_columns[i].key,
-                         json_figure(metric_value(metrics, &metric_columns[i]))))
+                if (!json_put(object, metric_columns[i].key,
+                              json_figure(metric_value(metrics, &metric_columns[i]))))
                         return NULL;
         return TAKE_PTR(object);
 }
@@ -38,7 +38,7 @@ json_t *json_reasons(const Reasons *reasons)
         return TAKE_PTR(array);
 }
 
-json_t *criteria_with_limits(const Judgement *judgement, const Limits *limits)
+json_t *json_criteria_with_limits(const Judgement *judgement, const Limits *limits)
 {
         json_auto_t *array = json_array();
 
@@ -71,7 +71,7 @@ json_t *json_criteria(const Judgement *judgement)
 
         for (size_t i = 0; i < N_CRITERIA; i++)
                 limits.value[i] = judgement->criteria[i].limit;
-        return criteria_with_limits(judgement, &limits);
+        return json_criteria_with_limits(judgement, &limits);
 }
 
 json_t *json_limits(const Limits *limits)
@@ -82,7 +82,7 @@ json_t *json_limits(const Limits *limits)
         if (!object)
                 return NULL;
         for (size_t i = 0; (parameter = limits_parameter(i)); i++)
-                if (!put_parameter(object, parameter, limits))
+                if (!json_put_parameter(object, parameter, limits))
                         return NULL;
         return TAKE_PTR(object);
 }

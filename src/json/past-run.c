@@ -60,7 +60,7 @@ static int take_apart(const char *text, size_t size, const char *id, Parts *part
         parts->run = malloc(size + 1); /* nothing is added that the text does not have */
         if (!parts->run)
                 return -ENOMEM;
-        if (scan_object(text, size, take_member, parts, &at) < 0) {
+        if (json_scan_object(text, size, take_member, parts, &at) < 0) {
                 (void) snprintf(error, error_size, "it is no JSON object: see byte %zu of %zu", at, size);
                 return -EBADMSG;
         }
@@ -331,9 +331,9 @@ int past_run_close(const char *text, size_t size, const char *detail, char **ret
         if (!json_is_object(document))
                 return -EINVAL;
         reasons_add(&reasons, REASON_ABORTED, "%s", detail);
-        if (!put(document, "state", json_text(run_state_to_string(RUN_ABORTED))) ||
-            !put(document, "verdict", json_text(verdict_to_string(VERDICT_INCONCLUSIVE))) ||
-            !put(document, "reasons", json_reasons(&reasons)))
+        if (!json_put(document, "state", json_text(run_state_to_string(RUN_ABORTED))) ||
+            !json_put(document, "verdict", json_text(verdict_to_string(VERDICT_INCONCLUSIVE))) ||
+            !json_put(document, "reasons", json_reasons(&reasons)))
                 return -ENOMEM;
         /* When it ended is not known; it is not later than the next start, and not before its own. */
         if (!string_of(document, "finished_at")) {
@@ -341,7 +341,7 @@ int past_run_close(const char *text, size_t size, const char *detail, char **ret
 
                 if (!began)
                         began = string_of(document, "queued_at");
-                if (!put(document, "finished_at", json_text(began)))
+                if (!json_put(document, "finished_at", json_text(began)))
                         return -ENOMEM;
         }
         char *closed = json_document(document, ret_size);

@@ -21,13 +21,13 @@ static json_t *measured(const Judgement *judgement)
         if (!all || !object)
                 return NULL;
         for (size_t i = 0; i < ELEMENTSOF(first); i++)
-                if (!put(object, first[i], json_incref(json_object_get(all, first[i]))))
+                if (!json_put(object, first[i], json_incref(json_object_get(all, first[i]))))
                         return NULL;
-        if (!put(object, "app_write_mb_per_s", json_figure(judgement->app_write_mb_per_s)) ||
+        if (!json_put(object, "app_write_mb_per_s", json_figure(judgement->app_write_mb_per_s)) ||
             json_object_update_missing(object, all) < 0 ||
-            !put(object, "first_third_mb_per_s", json_figure(judgement->first_third_mb_per_s)) ||
-            !put(object, "last_third_mb_per_s", json_figure(judgement->last_third_mb_per_s)) ||
-            !put(object, "worst_sample_mb_per_s", json_figure(judgement->worst_sample_mb_per_s)))
+            !json_put(object, "first_third_mb_per_s", json_figure(judgement->first_third_mb_per_s)) ||
+            !json_put(object, "last_third_mb_per_s", json_figure(judgement->last_third_mb_per_s)) ||
+            !json_put(object, "worst_sample_mb_per_s", json_figure(judgement->worst_sample_mb_per_s)))
                 return NULL;
         return TAKE_PTR(object);
 }
@@ -47,10 +47,10 @@ static json_t *test(const RunRecord *run)
         if (!object)
                 return NULL;
         for (size_t i = 0; (parameter = profile_parameter(i)); i++)
-                if (!put_parameter(object, parameter, &run->profile))
+                if (!json_put_parameter(object, parameter, &run->profile))
                         return NULL;
-        if (!put(object, "max_duration_s",
-                 run->max_duration_ns ? json_seconds_from_ns(run->max_duration_ns) : json_null()))
+        if (!json_put(object, "max_duration_s",
+                      run->max_duration_ns ? json_seconds_from_ns(run->max_duration_ns) : json_null()))
                 return NULL;
         return TAKE_PTR(object);
 }
@@ -112,7 +112,8 @@ static json_t *samples(const Judgement *judgement)
                                      { "dropped", json_u64(judgement->samples_dropped) });
 
         for (size_t i = 0; object && i < N_CRITERIA; i++)
-                if (!put(object, criterion_rules[i].samples_key, json_u64(judgement->samples_missing[i])))
+                if (!json_put(object, criterion_rules[i].samples_key,
+                              json_u64(judgement->samples_missing[i])))
                         return NULL;
         return TAKE_PTR(object);
 }
@@ -122,7 +123,7 @@ json_t *json_run(const RunRecord *run, bool evidence)
         const Judgement *judgement = &run->judgement;
         json_auto_t *object = json_object();
 
-        if (!object || (evidence && !put(object, "schema", json_integer(JSON_SCHEMA))))
+        if (!object || (evidence && !json_put(object, "schema", json_integer(JSON_SCHEMA))))
                 return NULL;
         json_auto_t *body = OBJECT(
                 { "id", json_text(run->id) }, { "target", json_text(run->target) },
@@ -139,7 +140,7 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "elapsed_s", json_seconds_from_ns(run->elapsed_ns) }, { "test", test(run) },
                 { "bytes_total", json_u64(run->bytes_total) },
                 { "bytes_written", json_u64(run->bytes_written) }, { "progress", json_figure(progress(run)) },
-                { "criteria", criteria_with_limits(judgement, &run->limits) },
+                { "criteria", json_criteria_with_limits(judgement, &run->limits) },
                 { "measured", measured(judgement) }, { "samples", samples(judgement) },
                 { "latency_ms", run->has_latency ? latency(&run->latency) : json_null() },
                 { "foreign_write_ratio", json_figure(judgement->foreign_write_ratio) },
@@ -153,7 +154,7 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "headroom", headroom(run) });
         if (!body || json_object_update(object, body) < 0)
                 return NULL;
-        if (evidence && !put(object, "evidence", json_evidence(run)))
+        if (evidence && !json_put(object, "evidence", json_evidence(run)))
                 return NULL;
         return TAKE_PTR(object);
 }

@@ -54,10 +54,10 @@ json_t *json_sample(const RingRecord *record, const Delta *delta, Gap gap)
         if (!object)
                 return NULL;
         for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
-                if (!put(object, metric_columns[i].key,
-                         json_figure(metric_value(&sample.metrics, &metric_columns[i]))))
+                if (!json_put(object, metric_columns[i].key,
+                              json_figure(metric_value(&sample.metrics, &metric_columns[i]))))
                         return NULL;
-        return put(object, "gap", json_text(sample.gap)) ? TAKE_PTR(object) : NULL;
+        return json_put(object, "gap", json_text(sample.gap)) ? TAKE_PTR(object) : NULL;
 }
 
 /* ---- text ---- */

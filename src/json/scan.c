@@ -231,7 +231,7 @@ static bool scan_members(Scanner *s, ScanMember member, void *userdata)
         return take(s, '}');
 }
 
-int scan_object(const char *text, size_t size, ScanMember member, void *userdata, size_t *ret_at)
+int json_scan_object(const char *text, size_t size, ScanMember member, void *userdata, size_t *ret_at)
 {
         Scanner s = { .at = text, .end = text + size };
 

@@ -19,4 +19,4 @@ typedef void (*ScanMember)(JsonSpan name, JsonSpan value, void *userdata);
 /* Checks that TEXT is one JSON object and nothing beside it, by the grammar of RFC 8259, in UTF-8, nested at
  * most SCAN_MAX_DEPTH deep. 0, or -EINVAL with *RET_AT at the byte where it stops being one; MEMBER was
  * called for those before it. */
-int scan_object(const char *text, size_t size, ScanMember member, void *userdata, size_t *ret_at);
+int json_scan_object(const char *text, size_t size, ScanMember member, void *userdata, size_t *ret_at);

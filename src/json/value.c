@@ -14,12 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
-bool put(json_t *object, const char *key, json_t *value)
+bool json_put(json_t *object, const char *key, json_t *value)
 {
         return json_object_set_new_nocheck(object, key, value) == 0;
 }
 
-json_t *object_from(const JsonMember *members)
+json_t *json_object_from(const JsonMember *members)
 {
         json_auto_t *object = json_object();
         bool good = object;
@@ -28,7 +28,7 @@ json_t *object_from(const JsonMember *members)
         for (const JsonMember *m = members; m->key; m++)
                 if (!object)
                         json_decref(m->value);
-                else if (!put(object, m->key, m->value))
+                else if (!json_put(object, m->key, m->value))
                         good = false;
         return good ? TAKE_PTR(object) : NULL;
 }
@@ -65,13 +65,13 @@ static json_t *parameter_value(const Parameter *parameter, const void *base)
         return fclose(out) == 0 ? json_text(text) : NULL;
 }
 
-bool put_parameter(json_t *object, const Parameter *parameter, const void *base)
+bool json_put_parameter(json_t *object, const Parameter *parameter, const void *base)
 {
         char key[64];
 
         (void) snprintf(key, sizeof key, "%s%s", parameter->name,
                         parameter->type == &parameter_duration ? "_s" : "");
-        return put(object, key, parameter_value(parameter, base));
+        return json_put(object, key, parameter_value(parameter, base));
 }
 
 json_t *json_number_or_null(double value)

@@ -29,7 +29,7 @@ static json_t *counts_by_gap(const uint64_t gaps[_GAP_MAX])
         if (!object)
                 return NULL;
         for (int gap = GAP_NONE + 1; gap < _GAP_MAX; gap++)
-                if (!put(object, gap_to_string((Gap) gap), json_u64(gaps[gap])))
+                if (!json_put(object, gap_to_string((Gap) gap), json_u64(gaps[gap])))
                         return NULL;
         return TAKE_PTR(object);
 }

@@ -40,19 +40,19 @@ void html_text(FILE *out, const char *text)
                 }
 }
 
-const char *json_text_at(const json_t *object, const char *key)
+const char *page_text_at(const json_t *object, const char *key)
 {
         return json_string_value(json_object_get(object, key));
 }
 
-double json_number_at(const json_t *object, const char *key)
+double page_number_at(const json_t *object, const char *key)
 {
         const json_t *value = json_object_get(object, key);
 
         return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-bool json_true_at(const json_t *object, const char *key)
+bool page_true_at(const json_t *object, const char *key)
 {
         return json_is_true(json_object_get(object, key));
 }
@@ -183,13 +183,13 @@ void html_reasons(FILE *out, const json_t *reasons)
         json_array_foreach(reasons, i, reason)
         {
                 const char *text =
-                        json_is_string(reason) ? json_string_value(reason) : json_text_at(reason, "detail");
+                        json_is_string(reason) ? json_string_value(reason) : page_text_at(reason, "detail");
 
                 (void) fputs("<li>", out);
                 html_text(out, text);
-                if (json_text_at(reason, "code")) {
+                if (page_text_at(reason, "code")) {
                         (void) fputs(" <code>", out);
-                        html_text(out, json_text_at(reason, "code"));
+                        html_text(out, page_text_at(reason, "code"));
                         (void) fputs("</code>", out);
                 }
                 (void) fputs("</li>\n", out);

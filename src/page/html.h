@@ -11,9 +11,9 @@
 void html_text(FILE *out, const char *text);
 
 /* Members of a document that may hold anything. Text: NULL when it is none. Number: NAN. */
-const char *json_text_at(const json_t *object, const char *key);
-double json_number_at(const json_t *object, const char *key);
-bool json_true_at(const json_t *object, const char *key);
+const char *page_text_at(const json_t *object, const char *key);
+double page_number_at(const json_t *object, const char *key);
+bool page_true_at(const json_t *object, const char *key);
 
 /* A value with about four significant digits, or an en dash; UNIT may be NULL. */
 void html_figure(FILE *out, double value, const char *unit);

@@ -74,9 +74,9 @@ void page_criteria(FILE *out, const json_t *criteria)
         (void) fputs("<dl class=\"criteria\">\n", out);
         json_array_foreach(criteria, i, criterion)
         {
-                const char *name = json_text_at(criterion, "name"), *unit = json_text_at(criterion, "unit");
-                double value = json_number_at(criterion, "value"), limit = json_number_at(criterion, "limit");
-                bool pass = json_true_at(criterion, "pass"), least = !name || !strstr(name, "latency");
+                const char *name = page_text_at(criterion, "name"), *unit = page_text_at(criterion, "unit");
+                double value = page_number_at(criterion, "value"), limit = page_number_at(criterion, "limit");
+                bool pass = page_true_at(criterion, "pass"), least = !name || !strstr(name, "latency");
 
                 (void) fputs("<div><dt>", out);
                 html_text(out, criterion_title(name));
@@ -96,7 +96,7 @@ void page_criteria(FILE *out, const json_t *criteria)
                 (void) fputs(" ", out);
                 html_text(out, unit);
                 (void) fputs(" (", out);
-                html_text(out, json_text_at(criterion, "column"));
+                html_text(out, page_text_at(criterion, "column"));
                 (void) fputs(")</span>\n", out);
                 svg_bar(out, criterion_title(name), value, limit, least, pass);
                 (void) fputs("</dd></div>\n", out);
@@ -113,24 +113,24 @@ static void node_line(FILE *out, const json_t *node)
         };
 
         (void) fputs("<b>", out);
-        html_text(out, json_text_at(node, "name"));
+        html_text(out, page_text_at(node, "name"));
         (void) fputs("</b>", out);
         for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-                if (json_text_at(node, texts[i])) {
+                if (page_text_at(node, texts[i])) {
                         (void) fputs(i == 0   ? " "
                                      : i == 1 ? ", "
                                      : i == 2 ? ", firmware "
                                      : i == 3 ? ", serial "
                                               : ", ",
                                      out);
-                        html_text(out, json_text_at(node, texts[i]));
+                        html_text(out, page_text_at(node, texts[i]));
                 }
-        if (isfinite(json_number_at(node, "size_bytes"))) {
+        if (isfinite(page_number_at(node, "size_bytes"))) {
                 (void) fputs(", ", out);
-                html_bytes(out, json_number_at(node, "size_bytes"));
+                html_bytes(out, page_number_at(node, "size_bytes"));
         }
-        if (isfinite(json_number_at(node, "temperature_c")))
-                (void) fprintf(out, ", %.0f \302\260C", json_number_at(node, "temperature_c"));
+        if (isfinite(page_number_at(node, "temperature_c")))
+                (void) fprintf(out, ", %.0f \302\260C", page_number_at(node, "temperature_c"));
 }
 
 /* Nodes whose parent is PARENT (an index, -1 for the top ones); DEPTH bounds a circle that a document may
@@ -168,14 +168,14 @@ void page_device(FILE *out, const json_t *device, const char *path)
                 return;
         }
         (void) fputs("<ul><li>", out);
-        html_text(out, json_text_at(device, "filesystem"));
+        html_text(out, page_text_at(device, "filesystem"));
         (void) fputs(" on ", out);
-        html_text(out, json_text_at(device, "mount_point"));
+        html_text(out, page_text_at(device, "mount_point"));
         node_tree(out, json_object_get(device, "stack"), -1, 0);
         (void) fputs("</li></ul>", out);
-        if (json_text_at(device, "detail")) {
+        if (page_text_at(device, "detail")) {
                 (void) fputs("<p>", out);
-                html_text(out, json_text_at(device, "detail"));
+                html_text(out, page_text_at(device, "detail"));
                 (void) fputs("</p>", out);
         }
         (void) fputs("</div>\n", out);

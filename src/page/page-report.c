@@ -17,16 +17,16 @@ static void overview_row(FILE *out, const char *name, const json_t *judged, cons
         html_text(out, name);
         (void) fputs("</td><td>", out);
         html_text(out,
-                  json_text_at(judged, "name") ? json_text_at(judged, "name") : json_text_at(run, "target"));
+                  page_text_at(judged, "name") ? page_text_at(judged, "name") : page_text_at(run, "target"));
         (void) fputs("</td><td>", out);
-        html_verdict(out, json_text_at(judged, "verdict"),
-                     json_true_at(judged, "stale") || json_true_at(judged, "degraded"));
+        html_verdict(out, page_text_at(judged, "verdict"),
+                     page_true_at(judged, "stale") || page_true_at(judged, "degraded"));
         (void) fputs("</td><td>", out);
-        html_figure(out, json_number_at(json_object_get(run, "measured"), "wkB/s") / 1000, NULL);
+        html_figure(out, page_number_at(json_object_get(run, "measured"), "wkB/s") / 1000, NULL);
         (void) fputs("</td><td>", out);
-        html_figure(out, json_number_at(json_object_get(run, "measured"), "w_await"), NULL);
+        html_figure(out, page_number_at(json_object_get(run, "measured"), "w_await"), NULL);
         (void) fputs("</td><td>", out);
-        html_text(out, json_text_at(json_object_get(judged, "device"), "name"));
+        html_text(out, page_text_at(json_object_get(judged, "device"), "name"));
         (void) fputs("</td></tr>\n", out);
 }
 
@@ -73,7 +73,7 @@ void page_write_report(FILE *out, const json_t *const *documents, const char *co
                         continue;
                 if (!targets) {
                         (void) fputs("<section><h1>Run ", out);
-                        html_text(out, json_text_at(documents[i], "id"));
+                        html_text(out, page_text_at(documents[i], "id"));
                         (void) fputs("</h1>\n", out);
                         page_run_body(out, documents[i]);
                         (void) fputs("</section>\n", out);
@@ -83,7 +83,7 @@ void page_write_report(FILE *out, const json_t *const *documents, const char *co
                                 (void) fputs("<section><h1>", out);
                                 html_text(out, names[i]);
                                 (void) fputs(", ", out);
-                                html_text(out, json_text_at(target, "name"));
+                                html_text(out, page_text_at(target, "name"));
                                 (void) fputs("</h1>\n", out);
                                 page_target_body(out, target, false);
                                 (void) fputs("</section>\n", out);
@@ -151,19 +151,19 @@ static void markdown_row(FILE *out, const char *name, const json_t *judged, cons
         (void) fputs("| ", out);
         markdown_text(out, name);
         (void) fputs(" | ", out);
-        markdown_text(out, json_text_at(judged, "name") ? json_text_at(judged, "name")
-                                                        : json_text_at(run, "target"));
+        markdown_text(out, page_text_at(judged, "name") ? page_text_at(judged, "name")
+                                                        : page_text_at(run, "target"));
         (void) fputs(" | ", out);
-        markdown_text(out, json_text_at(judged, "verdict"));
-        (void) fputs(json_true_at(judged, "stale")      ? " (stale) | "
-                     : json_true_at(judged, "degraded") ? " (degraded) | "
+        markdown_text(out, page_text_at(judged, "verdict"));
+        (void) fputs(page_true_at(judged, "stale")      ? " (stale) | "
+                     : page_true_at(judged, "degraded") ? " (degraded) | "
                                                         : " | ",
                      out);
-        html_figure(out, json_number_at(json_object_get(run, "measured"), "wkB/s") / 1000, NULL);
+        html_figure(out, page_number_at(json_object_get(run, "measured"), "wkB/s") / 1000, NULL);
         (void) fputs(" | ", out);
-        html_figure(out, json_number_at(json_object_get(run, "measured"), "w_await"), NULL);
+        html_figure(out, page_number_at(json_object_get(run, "measured"), "w_await"), NULL);
         (void) fputs(" | ", out);
-        markdown_text(out, json_text_at(json_object_get(judged, "device"), "name"));
+        markdown_text(out, page_text_at(json_object_get(judged, "device"), "name"));
         (void) fputs(" |\n", out);
 }
 
@@ -208,7 +208,7 @@ void page_write_markdown(FILE *out, const json_t *const *documents, const char *
                         (void) fputs("\n## ", out);
                         markdown_text(out, names[i]);
                         (void) fputs(", ", out);
-                        markdown_text(out, json_text_at(target, "name"));
+                        markdown_text(out, page_text_at(target, "name"));
                         (void) fputs("\n\n", out);
                         markdown_ticket(out, page_deciding_run(target));
                 }

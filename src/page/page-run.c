@@ -33,13 +33,13 @@ static Points collect(const json_t *array, const char *x, const char *y, double 
 
         if (points.items)
                 json_array_foreach(array, i, item) points.items[points.n++] =
-                        (Point){ json_number_at(item, x), json_number_at(item, y) * factor };
+                        (Point){ page_number_at(item, x), page_number_at(item, y) * factor };
         return points;
 }
 
 static double limit_at(const json_t *run, const char *key)
 {
-        return json_number_at(json_object_get(run, "limits"), key);
+        return page_number_at(json_object_get(run, "limits"), key);
 }
 
 static void sample_charts(FILE *out, const json_t *run)
@@ -98,7 +98,7 @@ static void ramp_charts(FILE *out, const json_t *run)
         const json_t *ramp = json_object_get(run, "ramp"), *headroom = json_object_get(run, "headroom");
         _cleanup_(points_done) Points throughput = collect(ramp, "streams", "wkB/s", 1e-3);
         _cleanup_(points_done) Points latency = collect(ramp, "streams", "w_await", 1);
-        Point best = { json_number_at(headroom, "streams"), json_number_at(headroom, "wkB/s") / 1000 };
+        Point best = { page_number_at(headroom, "streams"), page_number_at(headroom, "wkB/s") / 1000 };
 
         if (throughput.n == 0)
                 return;
@@ -128,7 +128,7 @@ static void ramp_charts(FILE *out, const json_t *run)
                 (void) fputs(", writers: ", out);
                 html_count(out, best.x);
                 (void) fputs(", at a w_await of ", out);
-                html_figure(out, json_number_at(headroom, "w_await"), "ms");
+                html_figure(out, page_number_at(headroom, "w_await"), "ms");
                 (void) fputs(".</p>\n", out);
         }
 }
@@ -147,55 +147,55 @@ static void facts(FILE *out, const json_t *run)
                      *evidence = json_object_get(run, "evidence");
 
         (void) fputs("<table class=\"facts\"><tbody><tr><th scope=\"row\">profile</th><td>", out);
-        html_text(out, json_text_at(run, "profile"));
-        (void) fputs(json_true_at(run, "certifying") ? " (the documented procedure)" : " (not certifying)",
+        html_text(out, page_text_at(run, "profile"));
+        (void) fputs(page_true_at(run, "certifying") ? " (the documented procedure)" : " (not certifying)",
                      out);
         row(out, "started");
-        html_time(out, json_text_at(run, "started_at"));
+        html_time(out, page_text_at(run, "started_at"));
         (void) fputs(", took ", out);
-        html_seconds(out, json_number_at(run, "elapsed_s"));
+        html_seconds(out, page_number_at(run, "elapsed_s"));
         (void) fputs(", by ", out);
-        html_text(out, json_text_at(run, "trigger"));
+        html_text(out, page_text_at(run, "trigger"));
         row(out, "test");
-        html_count(out, json_number_at(test, "count"));
+        html_count(out, page_number_at(test, "count"));
         (void) fputs(" writes of ", out);
-        html_figure(out, json_number_at(test, "block_size") / 1048576, "MiB");
+        html_figure(out, page_number_at(test, "block_size") / 1048576, "MiB");
         (void) fputs(", streams: ", out);
-        html_count(out, json_number_at(test, "streams"));
+        html_count(out, page_number_at(test, "streams"));
         (void) fputs(", pattern ", out);
-        html_text(out, json_text_at(test, "pattern"));
+        html_text(out, page_text_at(test, "pattern"));
         row(out, "written");
-        html_bytes(out, json_number_at(run, "bytes_written"));
+        html_bytes(out, page_number_at(run, "bytes_written"));
         (void) fputs(" of ", out);
-        html_bytes(out, json_number_at(run, "bytes_total"));
+        html_bytes(out, page_number_at(run, "bytes_total"));
         row(out, "samples");
-        html_count(out, json_number_at(samples, "passing"));
+        html_count(out, page_number_at(samples, "passing"));
         (void) fputs(" of ", out);
-        html_count(out, json_number_at(samples, "total"));
+        html_count(out, page_number_at(samples, "total"));
         (void) fputs(" intervals meet both limits", out);
         if (json_is_object(latency)) {
                 row(out, "write calls");
                 static const char *const keys[] = { "mean", "p50", "p90", "p99", "p99_9", "max" };
                 for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                         (void) fprintf(out, "%s%s ", i ? ", " : "", keys[i]);
-                        html_figure(out, json_number_at(latency, keys[i]), "ms");
+                        html_figure(out, page_number_at(latency, keys[i]), "ms");
                 }
         }
         row(out, "written by others");
-        html_figure(out, 100 * json_number_at(run, "foreign_write_ratio"), "%");
-        if (json_text_at(evidence, "command")) {
+        html_figure(out, 100 * page_number_at(run, "foreign_write_ratio"), "%");
+        if (page_text_at(evidence, "command")) {
                 row(out, "by hand");
                 (void) fputs("<code>", out);
-                html_text(out, json_text_at(evidence, "command"));
+                html_text(out, page_text_at(evidence, "command"));
                 (void) fputs("</code> beside <code>iostat -xyz 1</code>", out);
         }
-        if (json_text_at(evidence, "version")) {
+        if (page_text_at(evidence, "version")) {
                 row(out, "host");
-                html_text(out, json_text_at(evidence, "hostname"));
+                html_text(out, page_text_at(evidence, "hostname"));
                 (void) fputs(", kernel ", out);
-                html_text(out, json_text_at(evidence, "kernel"));
+                html_text(out, page_text_at(evidence, "kernel"));
                 (void) fputs(", tierprobe ", out);
-                html_text(out, json_text_at(evidence, "version"));
+                html_text(out, page_text_at(evidence, "version"));
         }
         (void) fputs("</td></tr></tbody></table>\n", out);
 }
@@ -208,62 +208,62 @@ void page_ticket(FILE *out, const json_t *run, void (*text)(FILE *out, const cha
         json_t *item;
 
         (void) fputs("tierprobe verdict: ", out);
-        text(out, json_text_at(run, "verdict"));
+        text(out, page_text_at(run, "verdict"));
         (void) fputs("\nrun: ", out);
-        text(out, json_text_at(run, "id"));
+        text(out, page_text_at(run, "id"));
         (void) fputs(" at ", out);
-        text(out, json_text_at(run, "started_at"));
+        text(out, page_text_at(run, "started_at"));
         (void) fputs(", profile ", out);
-        text(out, json_text_at(run, "profile"));
+        text(out, page_text_at(run, "profile"));
         json_array_foreach(json_object_get(run, "criteria"), i, item)
         {
                 (void) fputs("\n", out);
-                text(out, json_text_at(item, "name"));
+                text(out, page_text_at(item, "name"));
                 (void) fputs(": ", out);
-                html_figure(out, json_number_at(item, "value"), NULL);
+                html_figure(out, page_number_at(item, "value"), NULL);
                 (void) fputs(" ", out);
-                text(out, json_text_at(item, "unit"));
+                text(out, page_text_at(item, "unit"));
                 (void) fputs(" (limit ", out);
-                html_figure(out, json_number_at(item, "limit"), NULL);
+                html_figure(out, page_number_at(item, "limit"), NULL);
                 (void) fputs(", ", out);
-                text(out, json_text_at(item, "column"));
-                (void) fputs(json_true_at(item, "pass") ? ") met" : ") missed", out);
+                text(out, page_text_at(item, "column"));
+                (void) fputs(page_true_at(item, "pass") ? ") met" : ") missed", out);
         }
         json_array_foreach(json_object_get(run, "reasons"), i, item)
         {
                 (void) fputs("\n", out);
-                text(out, json_text_at(item, "code"));
+                text(out, page_text_at(item, "code"));
                 (void) fputs(": ", out);
-                text(out, json_text_at(item, "detail"));
+                text(out, page_text_at(item, "detail"));
         }
         (void) fputs("\ndevice: ", out);
-        text(out, json_text_at(device, "name"));
+        text(out, page_text_at(device, "name"));
         (void) fputs(", ", out);
-        text(out, json_text_at(disk, "model"));
+        text(out, page_text_at(disk, "model"));
         (void) fputs(", firmware ", out);
-        text(out, json_text_at(disk, "firmware"));
+        text(out, page_text_at(disk, "firmware"));
         (void) fputs(", ", out);
-        text(out, json_text_at(device, "filesystem"));
+        text(out, page_text_at(device, "filesystem"));
         (void) fputs(" on ", out);
-        text(out, json_text_at(device, "mount_point"));
+        text(out, page_text_at(device, "mount_point"));
         (void) fputs("\nhost: ", out);
-        text(out, json_text_at(evidence, "hostname"));
+        text(out, page_text_at(evidence, "hostname"));
         (void) fputs(", kernel ", out);
-        text(out, json_text_at(evidence, "kernel"));
+        text(out, page_text_at(evidence, "kernel"));
         (void) fputs(", tierprobe ", out);
-        text(out, json_text_at(evidence, "version"));
+        text(out, page_text_at(evidence, "version"));
         (void) fputs("\nby hand: ", out);
-        text(out, json_text_at(evidence, "command"));
+        text(out, page_text_at(evidence, "command"));
         (void) fputs("\n", out);
 }
 
 void page_run_body(FILE *out, const json_t *run)
 {
         (void) fputs("<p class=\"headline\">", out);
-        if (json_text_at(run, "verdict"))
-                html_verdict(out, json_text_at(run, "verdict"), false);
+        if (page_text_at(run, "verdict"))
+                html_verdict(out, page_text_at(run, "verdict"), false);
         else
-                html_text(out, json_text_at(run, "state"));
+                html_text(out, page_text_at(run, "state"));
         (void) fputs("</p>\n", out);
         html_reasons(out, json_object_get(run, "reasons"));
         page_criteria(out, json_object_get(run, "criteria"));
@@ -272,18 +272,18 @@ void page_run_body(FILE *out, const json_t *run)
         histogram_chart(out, run);
         (void) fputs("<h2>The test and its evidence</h2>\n", out);
         facts(out, run);
-        page_device(out, json_object_get(run, "device"), json_text_at(run, "path"));
+        page_device(out, json_object_get(run, "device"), page_text_at(run, "path"));
 }
 
 void page_write_run(FILE *out, const json_t *run, const char *host)
 {
         page_begin(out, "tierprobe run", true);
         (void) fputs("<main class=\"run\" id=\"run\" data-run=\"", out);
-        html_text(out, json_text_at(run, "id"));
+        html_text(out, page_text_at(run, "id"));
         (void) fputs("\" data-state=\"", out);
-        html_text(out, json_text_at(run, "state"));
+        html_text(out, page_text_at(run, "state"));
         (void) fputs("\">\n<nav><a href=\"/\">all targets</a></nav>\n<h1>Run of ", out);
-        html_text(out, json_text_at(run, "target"));
+        html_text(out, page_text_at(run, "target"));
         (void) fputs(" on ", out);
         html_text(out, host);
         (void) fputs("</h1>\n", out);
@@ -294,7 +294,7 @@ void page_write_run(FILE *out, const json_t *run, const char *host)
                      "ticket</button> "
                      "<a href=\"/runs/",
                      out);
-        html_text(out, json_text_at(run, "id"));
+        html_text(out, page_text_at(run, "id"));
         (void) fputs("\" type=\"application/json\" id=\"json\">this run as JSON</a></p>\n</main>\n", out);
         page_end(out, true);
 }

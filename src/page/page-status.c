@@ -12,7 +12,7 @@
 
 static bool warns(const json_t *target)
 {
-        return json_true_at(target, "stale") || json_true_at(target, "degraded");
+        return page_true_at(target, "stale") || page_true_at(target, "degraded");
 }
 
 /* ---- the head ---- */
@@ -26,8 +26,8 @@ static const char *extreme_time(const json_t *targets, bool last)
 
         json_array_foreach(targets, i, target)
         {
-                const char *time = last ? json_text_at(page_deciding_run(target), "finished_at")
-                                        : json_text_at(target, "next_run_at");
+                const char *time = last ? page_text_at(page_deciding_run(target), "finished_at")
+                                        : page_text_at(target, "next_run_at");
                 if (time && (!found || (last ? strcmp(time, found) > 0 : strcmp(time, found) < 0)))
                         found = time;
         }
@@ -37,7 +37,7 @@ static const char *extreme_time(const json_t *targets, bool last)
 static void head(FILE *out, const json_t *status, const char *host)
 {
         const json_t *targets = json_object_get(status, "targets");
-        const char *verdict = json_text_at(status, "verdict");
+        const char *verdict = page_text_at(status, "verdict");
         bool warning = false;
         size_t i;
         json_t *target;
@@ -56,7 +56,7 @@ static void head(FILE *out, const json_t *status, const char *host)
                 (void) fputs("<p class=\"warning\">The configuration on disk is in error; the one before is "
                              "in force: ",
                              out);
-                html_text(out, json_text_at(status, "config_error"));
+                html_text(out, page_text_at(status, "config_error"));
                 (void) fputs("</p>", out);
         }
         (void) fputs("<p id=\"connection\" role=\"status\"></p></header>\n", out);
@@ -77,16 +77,16 @@ static const char *sentence(const char *verdict)
 
 static void current_run(FILE *out, const json_t *run, bool live)
 {
-        double total = json_number_at(run, "bytes_total"), written = json_number_at(run, "bytes_written");
-        double elapsed = json_number_at(run, "elapsed_s"), rate = written / elapsed;
+        double total = page_number_at(run, "bytes_total"), written = page_number_at(run, "bytes_written");
+        double elapsed = page_number_at(run, "elapsed_s"), rate = written / elapsed;
 
         if (!json_is_object(run))
                 return;
         (void) fputs("<p class=\"current\">A test is ", out);
-        html_text(out, json_text_at(run, "state"));
+        html_text(out, page_text_at(run, "state"));
         (void) fprintf(out,
                        ": <progress max=\"1\" value=\"%.3f\" aria-label=\"progress of the run\"></progress> ",
-                       isfinite(json_number_at(run, "progress")) ? json_number_at(run, "progress") : 0.0);
+                       isfinite(page_number_at(run, "progress")) ? page_number_at(run, "progress") : 0.0);
         html_bytes(out, written);
         (void) fputs(" of ", out);
         html_bytes(out, total);
@@ -99,9 +99,9 @@ static void current_run(FILE *out, const json_t *run, bool live)
         }
         if (live) {
                 (void) fputs(" <button type=\"button\" data-abort=\"", out);
-                html_text(out, json_text_at(run, "id"));
+                html_text(out, page_text_at(run, "id"));
                 (void) fputs("\" hidden>Abort</button> <a href=\"/runs/", out);
-                html_text(out, json_text_at(run, "id"));
+                html_text(out, page_text_at(run, "id"));
                 (void) fputs("\">details</a>", out);
         }
         (void) fputs("</p>\n", out);
@@ -114,13 +114,13 @@ static void observed_row(FILE *out, const json_t *observed, const char *key, con
         if (!json_is_object(span))
                 return;
         (void) fprintf(out, "<tr><th scope=\"row\">%s</th><td>", title);
-        html_count(out, json_number_at(span, "samples_with_writes"));
+        html_count(out, page_number_at(span, "samples_with_writes"));
         (void) fputs("</td><td>", out);
-        html_figure(out, 100 * json_number_at(span, "over_limit_ratio"), "%");
+        html_figure(out, 100 * page_number_at(span, "over_limit_ratio"), "%");
         static const char *const keys[] = { "p50", "p95", "p99", "max" };
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                 (void) fputs("</td><td>", out);
-                html_figure(out, json_number_at(latency, keys[i]), NULL);
+                html_figure(out, page_number_at(latency, keys[i]), NULL);
         }
         (void) fputs("</td></tr>\n", out);
 }
@@ -146,15 +146,15 @@ static void observed(FILE *out, const json_t *target)
 
 void page_target_body(FILE *out, const json_t *target, bool live)
 {
-        const char *verdict = json_text_at(target, "verdict");
+        const char *verdict = page_text_at(target, "verdict");
         const json_t *run = page_deciding_run(target);
 
         (void) fputs("<p class=\"headline\">", out);
         html_verdict(out, verdict, warns(target));
         (void) fprintf(out, " %s", sentence(verdict));
-        if (isfinite(json_number_at(target, "age_s"))) {
+        if (isfinite(page_number_at(target, "age_s"))) {
                 (void) fputs(" <span class=\"age\">Tested ", out);
-                html_seconds(out, json_number_at(target, "age_s"));
+                html_seconds(out, page_number_at(target, "age_s"));
                 (void) fputs(" ago.</span>", out);
         }
         (void) fputs("</p>\n", out);
@@ -163,29 +163,29 @@ void page_target_body(FILE *out, const json_t *target, bool live)
         html_reasons(out, json_object_get(target, "degraded_reasons"));
         page_criteria(out, json_object_get(run, "criteria"));
         current_run(out, json_object_get(target, "current_run"), live);
-        page_device(out, json_object_get(target, "device"), json_text_at(target, "path"));
+        page_device(out, json_object_get(target, "device"), page_text_at(target, "path"));
         (void) fputs("<p class=\"more\">", out);
-        if (isfinite(json_number_at(target, "free_bytes"))) {
-                html_bytes(out, json_number_at(target, "free_bytes"));
+        if (isfinite(page_number_at(target, "free_bytes"))) {
+                html_bytes(out, page_number_at(target, "free_bytes"));
                 (void) fputs(" free. ", out);
         }
-        if (isfinite(json_number_at(target, "budget_left_bytes"))) {
-                html_bytes(out, json_number_at(target, "budget_left_bytes"));
+        if (isfinite(page_number_at(target, "budget_left_bytes"))) {
+                html_bytes(out, page_number_at(target, "budget_left_bytes"));
                 (void) fputs(" left of the daily write budget. ", out);
         }
         (void) fputs("Next test: ", out);
-        if (json_text_at(target, "next_run_at"))
-                html_time(out, json_text_at(target, "next_run_at"));
+        if (page_text_at(target, "next_run_at"))
+                html_time(out, page_text_at(target, "next_run_at"));
         else
                 (void) fputs("none is planned", out);
-        if (json_text_at(target, "next_run_reason")) {
+        if (page_text_at(target, "next_run_reason")) {
                 (void) fputs(", ", out);
-                html_text(out, json_text_at(target, "next_run_reason"));
+                html_text(out, page_text_at(target, "next_run_reason"));
         }
         (void) fputs(".", out);
-        if (live && json_text_at(run, "id")) {
+        if (live && page_text_at(run, "id")) {
                 (void) fputs(" <a href=\"/runs/", out);
-                html_text(out, json_text_at(run, "id"));
+                html_text(out, page_text_at(run, "id"));
                 (void) fputs("\">the deciding run</a>", out);
         }
         (void) fputs("</p>\n", out);
@@ -195,10 +195,10 @@ void page_target_body(FILE *out, const json_t *target, bool live)
 static void target_card(FILE *out, const json_t *target)
 {
         (void) fprintf(out, "<section class=\"target %s\" data-target=\"",
-                       html_verdict_class(json_text_at(target, "verdict"), warns(target)));
-        html_text(out, json_text_at(target, "name"));
+                       html_verdict_class(page_text_at(target, "verdict"), warns(target)));
+        html_text(out, page_text_at(target, "name"));
         (void) fputs("\">\n<h2>", out);
-        html_text(out, json_text_at(target, "name"));
+        html_text(out, page_text_at(target, "name"));
         (void) fputs("</h2>\n<div class=\"state\">\n", out);
         page_target_body(out, target, true);
         (void) fputs("</div>\n<div class=\"live\" hidden></div>\n</section>\n", out);
@@ -208,28 +208,28 @@ static void target_card(FILE *out, const json_t *target)
 
 static void run_row(FILE *out, const json_t *run)
 {
-        double throughput = json_number_at(json_object_get(run, "measured"), "wkB/s") / 1000;
+        double throughput = page_number_at(json_object_get(run, "measured"), "wkB/s") / 1000;
 
         (void) fputs("<tr><td><a href=\"/runs/", out);
-        html_text(out, json_text_at(run, "id"));
+        html_text(out, page_text_at(run, "id"));
         (void) fputs("\">", out);
-        html_time(out, json_text_at(run, "started_at") ? json_text_at(run, "started_at")
-                                                       : json_text_at(run, "queued_at"));
+        html_time(out, page_text_at(run, "started_at") ? page_text_at(run, "started_at")
+                                                       : page_text_at(run, "queued_at"));
         (void) fputs("</a></td><td>", out);
-        html_text(out, json_text_at(run, "target"));
+        html_text(out, page_text_at(run, "target"));
         (void) fputs("</td><td>", out);
-        html_text(out, json_text_at(run, "profile"));
+        html_text(out, page_text_at(run, "profile"));
         (void) fputs("</td><td>", out);
-        if (json_text_at(run, "verdict"))
-                html_verdict(out, json_text_at(run, "verdict"), false);
+        if (page_text_at(run, "verdict"))
+                html_verdict(out, page_text_at(run, "verdict"), false);
         else
-                html_text(out, json_text_at(run, "state"));
+                html_text(out, page_text_at(run, "state"));
         (void) fputs("</td><td>", out);
         html_figure(out, throughput, NULL);
         (void) fputs("</td><td>", out);
-        html_figure(out, json_number_at(json_object_get(run, "measured"), "w_await"), NULL);
+        html_figure(out, page_number_at(json_object_get(run, "measured"), "w_await"), NULL);
         (void) fputs("</td><td>", out);
-        html_text(out, json_text_at(json_array_get(json_object_get(run, "reasons"), 0), "code"));
+        html_text(out, page_text_at(json_array_get(json_object_get(run, "reasons"), 0), "code"));
         (void) fputs("</td></tr>\n", out);
 }
 

@@ -30,7 +30,7 @@ struct PathInspection {
 static bool has_work_dir(const char *path, dev_t dev)
 {
         _cleanup_close_ int dir_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        _cleanup_close_ int fd = dir_fd >= 0 ? target_open_work_dir(dir_fd, dev) : -1;
+        _cleanup_close_ int fd = dir_fd >= 0 ? test_file_open_work_dir(dir_fd, dev) : -1;
 
         return fd >= 0 && faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
 }

@@ -61,7 +61,7 @@ static int strip_tail(const char *path, char ret[static PATH_MAX])
         return 0;
 }
 
-ProbeOutcome target_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int *ret_error)
+ProbeOutcome test_file_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int *ret_error)
 {
         char stripped[PATH_MAX];
         struct stat st;
@@ -85,12 +85,12 @@ ProbeOutcome target_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int 
         if (fstat(fd, &st) < 0)
                 return judge_open(errno, ret_error);
         *ret_dev = st.st_dev;
-        int work_fd = target_open_work_dir(fd, st.st_dev);
+        int work_fd = test_file_open_work_dir(fd, st.st_dev);
         *ret_dir_fd = work_fd >= 0 ? work_fd : TAKE_FD(fd);
         return PROBE_OK;
 }
 
-int target_open_work_dir(int dir_fd, dev_t dev)
+int test_file_open_work_dir(int dir_fd, dev_t dev)
 {
         _cleanup_close_ int fd =
                 openat(dir_fd, PROBE_WORK_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -107,9 +107,9 @@ static uint64_t multiply_saturated(uint64_t a, uint64_t b)
         return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-ProbeOutcome target_check_space(int dir_fd, uint64_t needed_bytes, uint64_t min_free_bytes,
-                                double min_free_ratio, uint64_t *ret_free_bytes, uint64_t *ret_needed_bytes,
-                                int *ret_error)
+ProbeOutcome test_file_check_space(int dir_fd, uint64_t needed_bytes, uint64_t min_free_bytes,
+                                   double min_free_ratio, uint64_t *ret_free_bytes,
+                                   uint64_t *ret_needed_bytes, int *ret_error)
 {
         struct statvfs fs;
 
@@ -167,7 +167,7 @@ static int create_nameless(int dir_fd, int flags)
         return -errno;
 }
 
-ProbeOutcome target_create(int dir_fd, int *ret_fd, int *ret_error)
+ProbeOutcome test_file_create(int dir_fd, int *ret_fd, int *ret_error)
 {
         int fd = create_nameless(dir_fd, WRITE_FLAGS);
         if (fd == -EINVAL) {
@@ -184,7 +184,7 @@ ProbeOutcome target_create(int dir_fd, int *ret_fd, int *ret_error)
         return PROBE_OK;
 }
 
-ProbeOutcome target_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes)
+ProbeOutcome test_file_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes)
 {
         struct statvfs fs;
 

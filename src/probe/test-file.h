@@ -11,20 +11,20 @@
 
 /* Opens the directory PATH, which is not followed when its last part is a symbolic link. From here on it is
  * this directory, wherever its path may lead later. */
-ProbeOutcome target_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int *ret_error);
+ProbeOutcome test_file_open(const char *path, int *ret_dir_fd, dev_t *ret_dev, int *ret_error);
 
 /* Opens the working folder in the directory DIR_FD on device DEV, when there is one that is this user's own
  * and on the same file system: a descriptor, or -1. */
-int target_open_work_dir(int dir_fd, dev_t dev);
+int test_file_open_work_dir(int dir_fd, dev_t dev);
 
 /* Compares what is free for anybody with NEEDED bytes and the plan's reserve. Both results are set in either
  * case, if free space is known; a file system that says it has no size is let through with 0 free bytes. */
-ProbeOutcome target_check_space(int dir_fd, uint64_t needed_bytes, uint64_t min_free_bytes,
-                                double min_free_ratio, uint64_t *ret_free_bytes, uint64_t *ret_needed_bytes,
-                                int *ret_error);
+ProbeOutcome test_file_check_space(int dir_fd, uint64_t needed_bytes, uint64_t min_free_bytes,
+                                   double min_free_ratio, uint64_t *ret_free_bytes,
+                                   uint64_t *ret_needed_bytes, int *ret_error);
 
 /* Makes an empty file without a name in the directory, open for direct synchronous writing. */
-ProbeOutcome target_create(int dir_fd, int *ret_fd, int *ret_error);
+ProbeOutcome test_file_create(int dir_fd, int *ret_fd, int *ret_error);
 
 /* How a write that failed with ERROR ends the stream. FD tells whether the file system is full. */
-ProbeOutcome target_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes);
+ProbeOutcome test_file_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes);

@@ -87,9 +87,9 @@ static ProbeOutcome await_space(Writer *writer, uint64_t needed_bytes, int *ret_
         ProbeOutcome outcome;
 
         for (unsigned i = 0;; i++) {
-                outcome = target_check_space(writer->dir_fd, needed_bytes, plan->min_free_bytes,
-                                             plan->min_free_ratio, &own->free_bytes, &own->needed_bytes,
-                                             ret_error);
+                outcome = test_file_check_space(writer->dir_fd, needed_bytes, plan->min_free_bytes,
+                                                plan->min_free_ratio, &own->free_bytes, &own->needed_bytes,
+                                                ret_error);
                 if (outcome != PROBE_NO_SPACE || i == SPACE_TRIES || shared_load(&writer->shared->stop))
                         return outcome;
                 (void) usleep(SPACE_PAUSE_US);
@@ -114,7 +114,7 @@ static ProbeOutcome prepare(Writer *writer, uint64_t needed_bytes, int *ret_erro
 {
         dev_t dev;
 
-        ProbeOutcome outcome = target_open(writer->plan->path, &writer->dir_fd, &dev, ret_error);
+        ProbeOutcome outcome = test_file_open(writer->plan->path, &writer->dir_fd, &dev, ret_error);
         if (outcome != PROBE_OK)
                 return outcome;
         writer->own->dev = dev;
@@ -128,7 +128,7 @@ static ProbeOutcome prepare(Writer *writer, uint64_t needed_bytes, int *ret_erro
                 *ret_error = -r;
                 return PROBE_INTERNAL;
         }
-        return target_create(writer->dir_fd, &writer->file_fd, ret_error);
+        return test_file_create(writer->dir_fd, &writer->file_fd, ret_error);
 }
 
 /* Writes one block, over short writes. */
@@ -143,8 +143,8 @@ static ProbeOutcome write_block(Writer *writer, int *ret_error)
                         continue;
                 if (n <= 0) {
                         *ret_error = n < 0 ? errno : ENOSPC;
-                        return target_judge_write(writer->file_fd, *ret_error, shared_load(&own->bytes) == 0,
-                                                  done > 0, size - done);
+                        return test_file_judge_write(writer->file_fd, *ret_error,
+                                                     shared_load(&own->bytes) == 0, done > 0, size - done);
                 }
                 done += (size_t) n;
                 writer->offset += (uint64_t) n;
@@ -159,7 +159,7 @@ static ProbeOutcome change_file(Writer *writer, int *ret_error)
         (void) close(writer->file_fd);
         writer->file_fd = -1;
         writer->offset = 0;
-        ProbeOutcome outcome = target_create(writer->dir_fd, &writer->file_fd, ret_error);
+        ProbeOutcome outcome = test_file_create(writer->dir_fd, &writer->file_fd, ret_error);
         /* It was writable when the test began: a file system that turns read-only gives up on its device. */
         return outcome == PROBE_NOT_WRITABLE && *ret_error == EROFS ? PROBE_WRITE_ERROR : outcome;
 }

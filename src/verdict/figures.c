@@ -86,8 +86,8 @@ static const char *about_rounding(double distance, double rounding)
                        : "";
 }
 
-bool find_misses(const Limits *limits, const char *device, const double *rounding, const Judgement *j,
-                 Reasons *misses)
+bool figures_find_misses(const Limits *limits, const char *device, const double *rounding, const Judgement *j,
+                         Reasons *misses)
 {
         bool all_met = true;
         char value[NUMBER_SIZE];

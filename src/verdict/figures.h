@@ -13,5 +13,5 @@ void judgement_set_figures(const Limits *limits, const Metrics *figures, Judgeme
 /* Adds to MISSES the requirements that J's figures miss, and returns whether there are any. What is not known
  * is not missed; samples are judged only where all figures are known. ROUNDING says of each criterion how far
  * its printed column may be from the true one; NULL where counters were read. */
-bool find_misses(const Limits *limits, const char *device, const double *rounding, const Judgement *j,
-                 Reasons *misses);
+bool figures_find_misses(const Limits *limits, const char *device, const double *rounding, const Judgement *j,
+                         Reasons *misses);

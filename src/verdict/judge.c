@@ -362,7 +362,7 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
         if (j->reasons.n > 0)
                 return VERDICT_INCONCLUSIVE;
 
-        bool missed = find_misses(limits, device_name(facts), NULL, j, &misses);
+        bool missed = figures_find_misses(limits, device_name(facts), NULL, j, &misses);
         /* That the mean misses is known of the shortest test; that a disk is unsteady is not, of one sample,
          * or of dips that iostat beside the test would not show as a row. */
         if (missed && misses.items[0].code == REASON_UNSTEADY &&

@@ -579,8 +579,8 @@ static void test_example_in_full(void **state)
                 if (line[0] == '#' && line[1] != ' ')
                         line++;
                 if (line[0] == '[')
-                        for (section = 0;
-                             strncmp(line + 1, sections[section].name, strlen(sections[section].name)) != 0;)
+                        for (section = 0; strncmp(line + 1, config_sections[section].name,
+                                                  strlen(config_sections[section].name)) != 0;)
                                 section++;
                 else if (sscanf(line, "%31[a-z_] =", name) == 1)
                         seen[section][section_find(section, name)] = true;
@@ -588,10 +588,10 @@ static void test_example_in_full(void **state)
         }
         (void) fclose(out);
         for (section = 0; section < _SECTION_MAX; section++)
-                for (size_t i = 0; sections[section].parameter(i); i++)
+                for (size_t i = 0; config_sections[section].parameter(i); i++)
                         if (!seen[section][i])
-                                fail_msg("[%s] %s is not in the example", sections[section].name,
-                                         sections[section].parameter(i)->name);
+                                fail_msg("[%s] %s is not in the example", config_sections[section].name,
+                                         config_sections[section].parameter(i)->name);
         _cleanup_(config_freep) Config *config = load_right(full);
         assert_true(config->schedule.window.set);
 }

@@ -110,16 +110,16 @@ static void test_row_names(void **state)
 static void test_nvme_names(void **state)
 {
         (void) state;
-        assert_true(is_nvme_path("nvme0c1n2", NULL));
-        assert_true(is_nvme_path("nvme0c1n2", "nvme0n2"));
-        assert_false(is_nvme_path("nvme0c1n2", "nvme0n1"));
-        assert_false(is_nvme_path("nvme0c1n2", "nvme1n2"));
-        assert_false(is_nvme_path("nvme10c1n2", "nvme1n2"));
-        assert_false(is_nvme_path("nvme1c1n22", "nvme1n2"));
-        assert_false(is_nvme_path("nvme0n2", NULL));
-        assert_false(is_nvme_path("nvme0c1n2p1", NULL));
-        assert_false(is_nvme_path("nvmec1n2", NULL));
-        assert_false(is_nvme_path("", NULL));
+        assert_true(block_is_nvme_path("nvme0c1n2", NULL));
+        assert_true(block_is_nvme_path("nvme0c1n2", "nvme0n2"));
+        assert_false(block_is_nvme_path("nvme0c1n2", "nvme0n1"));
+        assert_false(block_is_nvme_path("nvme0c1n2", "nvme1n2"));
+        assert_false(block_is_nvme_path("nvme10c1n2", "nvme1n2"));
+        assert_false(block_is_nvme_path("nvme1c1n22", "nvme1n2"));
+        assert_false(block_is_nvme_path("nvme0n2", NULL));
+        assert_false(block_is_nvme_path("nvme0c1n2p1", NULL));
+        assert_false(block_is_nvme_path("nvmec1n2", NULL));
+        assert_false(block_is_nvme_path("", NULL));
 }
 
 int main(void)

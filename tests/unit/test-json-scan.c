@@ -137,7 +137,7 @@ static bool compare(void)
 
         again_size = 0;
         json_auto_t *tree = json_loadb(text, size, JSON_ALLOW_NUL, &error);
-        int r = scan_object(text, size, put_together, NULL, &at);
+        int r = json_scan_object(text, size, put_together, NULL, &at);
 
         if (json_is_object(tree) != (r == 0) && !(r == 0 && is_limit_of_library(&error)))
                 fail_msg("scan says %d at %zu, the library %s: %.*s", r, at, tree ? "takes it" : error.text,
@@ -215,7 +215,7 @@ static void test_depth(void **state)
                         add("]");
                 add("}");
                 again_size = 0;
-                assert_int_equal(scan_object(text, size, put_together, NULL, &at),
+                assert_int_equal(json_scan_object(text, size, put_together, NULL, &at),
                                  depth <= SCAN_MAX_DEPTH ? 0 : -EINVAL);
         }
 }

@@ -62,7 +62,7 @@ static int open_directory(const Fixture *fixture)
         dev_t dev = 0;
 
         memset(&refuse, 0, sizeof refuse);
-        assert_int_equal(target_open(fixture->directory, &fd, &dev, &error), PROBE_OK);
+        assert_int_equal(test_file_open(fixture->directory, &fd, &dev, &error), PROBE_OK);
         return fd;
 }
 
@@ -71,7 +71,7 @@ static void expect_file(const Fixture *fixture, int dir_fd)
         int fd = -1, error = 0;
         struct stat st;
 
-        assert_int_equal(target_create(dir_fd, &fd, &error), PROBE_OK);
+        assert_int_equal(test_file_create(dir_fd, &fd, &error), PROBE_OK);
         assert_int_equal(fixture_entries(fixture), 0);
         assert_int_equal(fstat(fd, &st), 0);
         assert_int_equal(st.st_nlink, 0);
@@ -88,7 +88,7 @@ static void expect_refusal(const Fixture *fixture, int dir_fd, ProbeOutcome outc
 {
         int fd = -7, got = 0;
 
-        assert_int_equal(target_create(dir_fd, &fd, &got), outcome);
+        assert_int_equal(test_file_create(dir_fd, &fd, &got), outcome);
         assert_int_equal(got, error);
         assert_int_equal(fd, -7);
         assert_int_equal(fixture_entries(fixture), 0);
@@ -141,18 +141,18 @@ static void test_failed_writes(void **state)
 {
         _cleanup_close_ int dir_fd = open_directory(*state);
 
-        assert_int_equal(target_judge_write(dir_fd, EIO, true, false, 4096), PROBE_WRITE_ERROR);
-        assert_int_equal(target_judge_write(dir_fd, EROFS, false, false, 4096), PROBE_WRITE_ERROR);
-        assert_int_equal(target_judge_write(dir_fd, ENOSPC, true, false, 4096), PROBE_NO_SPACE);
-        assert_int_equal(target_judge_write(dir_fd, EDQUOT, false, true, 4096), PROBE_NO_SPACE);
-        assert_int_equal(target_judge_write(dir_fd, EFBIG, false, false, 4096), PROBE_NO_SPACE);
-        assert_int_equal(target_judge_write(dir_fd, ENOMEM, false, false, 4096), PROBE_INTERNAL);
+        assert_int_equal(test_file_judge_write(dir_fd, EIO, true, false, 4096), PROBE_WRITE_ERROR);
+        assert_int_equal(test_file_judge_write(dir_fd, EROFS, false, false, 4096), PROBE_WRITE_ERROR);
+        assert_int_equal(test_file_judge_write(dir_fd, ENOSPC, true, false, 4096), PROBE_NO_SPACE);
+        assert_int_equal(test_file_judge_write(dir_fd, EDQUOT, false, true, 4096), PROBE_NO_SPACE);
+        assert_int_equal(test_file_judge_write(dir_fd, EFBIG, false, false, 4096), PROBE_NO_SPACE);
+        assert_int_equal(test_file_judge_write(dir_fd, ENOMEM, false, false, 4096), PROBE_INTERNAL);
         /* The first write is refused: direct writing is. Later it is an error. */
-        assert_int_equal(target_judge_write(dir_fd, EINVAL, true, false, 4096), PROBE_DIRECT_REFUSED);
-        assert_int_equal(target_judge_write(dir_fd, EINVAL, false, false, 4096), PROBE_WRITE_ERROR);
+        assert_int_equal(test_file_judge_write(dir_fd, EINVAL, true, false, 4096), PROBE_DIRECT_REFUSED);
+        assert_int_equal(test_file_judge_write(dir_fd, EINVAL, false, false, 4096), PROBE_WRITE_ERROR);
         /* The rest of a short write: a full disk, or not. */
-        assert_int_equal(target_judge_write(dir_fd, EINVAL, true, true, 512), PROBE_WRITE_ERROR);
-        assert_int_equal(target_judge_write(dir_fd, EINVAL, true, true, SIZE_MAX), PROBE_NO_SPACE);
+        assert_int_equal(test_file_judge_write(dir_fd, EINVAL, true, true, 512), PROBE_WRITE_ERROR);
+        assert_int_equal(test_file_judge_write(dir_fd, EINVAL, true, true, SIZE_MAX), PROBE_NO_SPACE);
 }
 
 static void test_space(void **state)
@@ -161,18 +161,19 @@ static void test_space(void **state)
         uint64_t free_bytes = 7, needed = 7;
         int error = 0;
 
-        assert_int_equal(target_check_space(dir_fd, 4096, 4096, 0, &free_bytes, &needed, &error), PROBE_OK);
+        assert_int_equal(test_file_check_space(dir_fd, 4096, 4096, 0, &free_bytes, &needed, &error),
+                         PROBE_OK);
         assert_int_equal(needed, 8192);
         assert_true(free_bytes >= needed);
         /* The larger reserve counts, and sums do not wrap around. */
-        assert_int_equal(target_check_space(dir_fd, 1, 4096, 1, &free_bytes, &needed, &error),
+        assert_int_equal(test_file_check_space(dir_fd, 1, 4096, 1, &free_bytes, &needed, &error),
                          PROBE_NO_SPACE);
         assert_int_equal(error, ENOSPC);
         assert_true(needed > free_bytes);
-        assert_int_equal(target_check_space(dir_fd, UINT64_MAX, 1, 0, &free_bytes, &needed, &error),
+        assert_int_equal(test_file_check_space(dir_fd, UINT64_MAX, 1, 0, &free_bytes, &needed, &error),
                          PROBE_NO_SPACE);
         assert_true(needed == UINT64_MAX);
-        assert_int_equal(target_check_space(dir_fd, 1, UINT64_MAX, 0, &free_bytes, &needed, &error),
+        assert_int_equal(test_file_check_space(dir_fd, 1, UINT64_MAX, 0, &free_bytes, &needed, &error),
                          PROBE_NO_SPACE);
         assert_true(needed == UINT64_MAX);
 }
