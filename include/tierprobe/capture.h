@@ -29,7 +29,7 @@ typedef struct CaptureDevice {
         double written_kb;   /* sum of wkB/s over its rows: who was written most */
         uint64_t rows;       /* in the capture, before the window */
         bool unreadable;     /* none of its rows can be read */
-        bool idle;           /* it was written, but so little beside another that nobody tested it */
+        bool idle;           /* written, but so little beside another device that it was not the one tested */
 } CaptureDevice;
 
 /* DEVICE names the one that decides ("sdb"; "/dev/sdb" will do as well), NULL: the one written most.
@@ -51,7 +51,7 @@ size_t capture_judge_n_devices(const CaptureJudge *judge);
 const CaptureDevice *capture_judge_device(const CaptureJudge *judge, size_t index);
 
 /* The deciding device, NULL when there is none; and the overall judgement: its own, or an inconclusive one
- * that says why nobody decides. */
+ * that says why no device decides. */
 const CaptureDevice *capture_judge_decider(const CaptureJudge *judge);
 const Judgement *capture_judge_overall(const CaptureJudge *judge);
 

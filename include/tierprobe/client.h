@@ -27,7 +27,7 @@ int client_new(Client **ret, const ClientOptions *options, char **ret_error);
 Client *client_free(Client *client);
 void client_freep(Client **client);
 
-/* Where a daemon of this host is asked when nobody says: the unix socket when there is one, else loopback. */
+/* The default address of this host's daemon: the unix socket when there is one, else loopback. */
 const char *client_default_url(void);
 
 /* What came back. */

@@ -22,6 +22,9 @@ typedef struct Histogram {
 void histogram_add(Histogram *histogram, uint64_t value_ns);
 void histogram_merge(Histogram *into, const Histogram *from);
 
+/* How many of the values are at most VALUE_NS, by the upper bounds of their buckets. */
+uint64_t histogram_count_up_to(const Histogram *histogram, uint64_t value_ns);
+
 /* The smallest bucket's upper bound below which FRACTION (0..1) of the values lie, never above max_ns;
  * 0 when empty. */
 uint64_t histogram_quantile_ns(const Histogram *histogram, double fraction);

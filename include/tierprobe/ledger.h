@@ -72,7 +72,7 @@ void ledger_count(Ledger *ledger, const char *run_id, uint64_t written_bytes, in
 /* The run has ended. */
 void ledger_settle(Ledger *ledger, const char *run_id, uint64_t written_bytes, int64_t now_real_ns);
 
-/* Settles all runs as if they had written what they might: nobody knows how far they came. */
+/* Settles all runs as if they had written what they might: how far they came is not known. */
 void ledger_settle_lost(Ledger *ledger, int64_t now_real_ns);
 
 /* A run that ended at some time, from another record of it. 0, -ENOSPC or -ENOMEM. */

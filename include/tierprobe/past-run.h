@@ -40,6 +40,10 @@ PastRun *past_run_ref(PastRun *run);
 PastRun *past_run_free(PastRun *run);
 void past_run_freep(PastRun **run);
 
+/* The number MEMBER of its object GROUP ("measured"), or of the run itself where GROUP is NULL; NAN when
+ * there is none. */
+double past_run_number(const PastRun *run, const char *group, const char *member);
+
 /* Whether the run has ended, as far as one can tell of a state that is not known here. */
 bool past_run_ended(const PastRun *run);
 

@@ -15,7 +15,6 @@ bool name_is_valid(const char *text);
 
 typedef struct Profile {
         char name[NAME_SIZE];
-        bool certifying; /* exactly the documented procedure: profile_is_procedure() */
         uint64_t block_size, count;
         unsigned streams;
         ProbePattern pattern;
@@ -43,3 +42,11 @@ uint64_t profile_bytes(const Profile *profile);
 
 /* How much must be free for it. */
 uint64_t profile_space_bytes(const Profile *profile);
+
+#define PROFILE_PLAN_SIZE 240
+
+/* Says what a run of it will write and take, for people who have yet to decide: "writes 10000 MiB, which
+ * takes 18 s at 600 MB/s; 10000 MiB must be free; ends after 10m at the latest". MB_PER_S is the judge's
+ * unit, wkB/s / 1000, of a rate to reckon with; MAX_DURATION_NS 0: no limit. */
+void profile_describe_plan(char ret[PROFILE_PLAN_SIZE], const Profile *profile, double mb_per_s,
+                           uint64_t max_duration_ns);

@@ -59,6 +59,19 @@ typedef struct LatencySummary {
         double mean, p50, p90, p99, p99_9, max;
 } LatencySummary;
 
+/* Write calls by their latency, in few buckets: what can be added up over runs. */
+#define N_LATENCY_BOUNDS 15
+extern const uint64_t latency_bounds_ns[N_LATENCY_BOUNDS];
+
+typedef struct LatencyCounts {
+        uint64_t up_to[N_LATENCY_BOUNDS]; /* cumulative */
+        uint64_t count, sum_ns;
+} LatencyCounts;
+
+/* Adds what HISTOGRAM, or another one, has. */
+void latency_counts_add_histogram(LatencyCounts *counts, const Histogram *histogram);
+void latency_counts_add(LatencyCounts *counts, const LatencyCounts *other);
+
 /* One step of a ramp: what the device did with so many streams at once. */
 typedef struct RampStep {
         unsigned streams;
@@ -76,7 +89,8 @@ typedef struct RunRecord {
         char id[RUN_ID_SIZE];
         char target[NAME_SIZE];
         char *path;
-        Profile profile; /* certifying: with the documented limits, and once it has ended, complete */
+        Profile profile;
+        bool certifying; /* run_is_certifying(), and, once it has ended, it was complete */
         bool official;   /* the profile is the one that decides its target's verdict */
         RunTrigger trigger;
         RunState state;
@@ -90,6 +104,7 @@ typedef struct RunRecord {
         Judgement judgement; /* verdict is VERDICT_NEVER_RUN until the run ends */
         LatencySummary latency;
         bool has_latency;
+        LatencyCounts latency_counts; /* of a ramp: of all its steps */
         uint64_t stalled_ns; /* while running: how long the oldest write has been outstanding, if past the
                                 limit */
 

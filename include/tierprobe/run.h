@@ -37,6 +37,10 @@ typedef struct RunEvents {
                      void *userdata); /* nothing of it is left on the disk: run_free() it now or later */
 } RunEvents;
 
+/* Whether a run of PROFILE judged by LIMITS certifies, if it is complete: it is the documented procedure,
+ * whatever the profile's name, judged by the documented limits. */
+bool run_is_certifying(const Profile *profile, const Limits *limits);
+
 /* Makes a queued run with a fresh id. Everything is copied. 0 or -ENOMEM. */
 int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEvents *events);
 

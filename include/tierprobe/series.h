@@ -29,8 +29,7 @@ void series_place(Series *series, Reading *items, size_t capacity);
  * reading kept has it. */
 void series_add(Series *series, const Reading *reading);
 
-/* Offers a reading of a caller who keeps the stride itself, i.e. who comes only every stride-th time: it is
- * always kept. */
+/* Adds a reading that is always kept: the caller itself offers only every stride-th one. */
 void series_add_spaced(Series *series, const Reading *reading);
 
 /* Halves until fewer than 2 x WANTED (>= 1) intervals are left: the longest equal ones of which there are

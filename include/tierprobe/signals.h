@@ -8,5 +8,6 @@
  * errors of the write, EPIPE and EFBIG, and not the end of the program. */
 void signals_prepare(void);
 
-/* Whether SIGNAL is ignored: so was it by who started the program (nohup, a shell's "&"), and so it stays. */
+/* Whether SIGNAL is ignored: the program was started like that (by nohup, by a shell's "&"), and it stays so.
+ */
 bool signal_is_ignored(int signal);

@@ -149,7 +149,7 @@ bool criterion_met(const Limits *limits, CriterionName name, double value);
 /* "at least", "under". */
 const char *criterion_relation(CriterionName name);
 
-/* Whether PASSING of TOTAL samples are enough; of none they never are. */
+/* Whether PASSING of TOTAL samples are enough; false when TOTAL is 0. */
 bool ratio_met(const Limits *limits, unsigned passing, unsigned total);
 
 /* ---- a run ---- */

@@ -37,6 +37,7 @@ typedef struct TargetView {
         uint64_t samples_missed; /* ticks that came too late to be taken */
         uint64_t runs_ended[_VERDICT_MAX];
         uint64_t test_written_bytes;                                  /* by all runs since start */
+        LatencyCounts write_latency;                                  /* of their write calls */
         uint64_t disk_written_day_bytes, disk_written_lifetime_bytes; /* to its disk, by whatever tests */
         uint64_t free_bytes;                                          /* when last looked; 0 unknown */
 } TargetView;
@@ -51,6 +52,7 @@ typedef struct ServiceView {
         const Config *config;
         uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
         int64_t certificate_expiry_real_ns;                  /* 0: no TLS */
+        bool config_error; /* the last reload was refused: an older configuration is in force */
         size_t n_targets;
         size_t set_aside; /* damaged files of the state directory */
 } ServiceView;

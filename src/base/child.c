@@ -17,7 +17,7 @@
 
 #define CHILD_SOCKET 3
 
-/* Children are a property of the process, and so is the list of those nobody waits for any more. */
+/* Children belong to the process, and so does the list of those whose owner has been freed. */
 static Child *abandoned;
 
 static void reset_signals(void)
@@ -113,7 +113,7 @@ static int start_child(Child *child, const char *name, ChildMain child_main, voi
                 return r;
         child->pidfd = pidfd_open(child->pid, 0);
         if (child->pidfd < 0) {
-                /* No descriptors left. The child waits to be told to begin: it dies at once. */
+                /* No descriptors left: the child, still waiting for its start, is killed. */
                 r = -errno;
                 (void) kill(child->pid, SIGKILL);
                 (void) waitpid(child->pid, NULL, 0);

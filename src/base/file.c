@@ -181,7 +181,7 @@ static int rename_to_new(int dir_fd, const char *from, const char *to)
 {
         if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
                 return 0;
-        /* Some file systems have no such renaming. Nobody else writes here. */
+        /* Some file systems lack RENAME_NOREPLACE; the directory has no other writer. */
         if (errno != EINVAL && errno != ENOSYS)
                 return -errno;
         if (faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)

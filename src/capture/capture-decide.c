@@ -129,7 +129,7 @@ static void describe(char *buf, size_t size, const CaptureDevice *device)
                                                    : verdict_to_string(device->judgement.verdict));
 }
 
-/* Nobody said which device was tested: when one that was written much says another thing, nobody knows. */
+/* Without --device, devices that were written much must agree; otherwise the verdict is not known. */
 static void doubt_decider(CaptureJudge *judge)
 {
         const CaptureDevice *most = judge->decider;
@@ -155,7 +155,7 @@ static void doubt_decider(CaptureJudge *judge)
         }
 }
 
-/* Devices that nobody tested are no failures. */
+/* A device that was not tested is not a failure. */
 static void mark_idle(CaptureJudge *judge)
 {
         double most = 0;
@@ -182,7 +182,7 @@ static void mark_idle(CaptureJudge *judge)
 
 /* ---- the file as a whole ---- */
 
-/* Captures of several hosts, or lines that nobody can assign: no device of it can be trusted. */
+/* Captures of several hosts, or rows that cannot be assigned to a report: no device is judged. */
 static void doubt_file(CaptureJudge *judge)
 {
         const TextReader *text = &judge->text;
@@ -204,10 +204,10 @@ static void doubt_file(CaptureJudge *judge)
                             judge->json.node);
         else if (text->n_repeats >= 2 && text->most_repeats == 1 &&
                  2 * text->n_repeats + 1 >= text->n_headers)
-                reasons_add(
-                        &reasons, REASON_UNREADABLE_ROWS,
-                        "Every header stands twice, as when two iostats write into one file: nobody can tell "
-                        "whose report a row is of. Judge each by itself.");
+                reasons_add(&reasons, REASON_UNREADABLE_ROWS,
+                            "Every header is there twice, as when two iostats write into one file: nobody "
+                            "can tell "
+                            "whose report a row is of. Judge each by itself.");
         else if (judge->decider && text->n_unread > 0 &&
                  (double) text->n_unread >
                          (1 - judge->limits.pass_ratio) * (double) (text->n_unread + judge->decider->rows))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sentences about a capture as a whole: why nobody decides, and what was left out. */
+/* The sentences about a capture as a whole: why no device decides, and what was left out. */
 
 #include "capture-internal.h"
 

@@ -10,7 +10,7 @@
 /* Whether the header is one line. */
 typedef enum HeaderState {
         HEADER_WHOLE,
-        HEADER_WRAPPED, /* its columns go on in the next line: nobody can tell where those of a row do */
+        HEADER_WRAPPED, /* its columns go on in the next line, and where a row's do so cannot be told */
         HEADER_ENCODED, /* so does the line, by quoted-printable */
         HEADER_JOINED,  /* rows stand on the same line */
 } HeaderState;

@@ -176,7 +176,7 @@ static int take_object(JsonReader *reader, bool whole)
                 return reader->broken ? take_damaged(reader, DAMAGE_WRAPPED)
                        : whole        ? take_row(reader)
                                       : take_damaged(reader, DAMAGE_CUT);
-        /* Whose row it might have been, nobody knows. */
+        /* Which device's row it might have been is not known. */
         bool figures = memmem(reader->object, reader->size, "await", 5) ||
                        memmem(reader->object, reader->size, "/s\"", 3);
         return reader->broken && figures ? rows_mark_lost(reader->rows) : 0;

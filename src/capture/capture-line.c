@@ -107,8 +107,8 @@ static size_t blank_length(const char *text, size_t size)
         return thin ? 3 : 0;
 }
 
-/* How long at TEXT is what nobody sees: byte order marks, U+200B to U+200F, the emphasis and the escapes of
- * Markdown. 0 when it is none. */
+/* The length at TEXT of invisible characters: byte order marks, U+200B to U+200F, the emphasis and the
+ * escapes of Markdown. 0 when it is none. */
 static size_t invisible_length(const char *text, size_t size)
 {
         unsigned char c = (unsigned char) text[0];

@@ -31,7 +31,7 @@ bool row_is_name(const char *name, size_t size);
 size_t row_glue_length(const TextHeader *header, const char *text, size_t size);
 
 /* The mark before the decimals of a row that has both, as "716,800.00" shows it; 0: it has one at most.
- * False when nobody can tell. */
+ * False when it cannot be told. */
 bool row_find_mark(const Token *numbers, size_t n, char *ret);
 
 typedef struct RowText {

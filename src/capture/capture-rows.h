@@ -36,8 +36,8 @@ typedef struct RowDevice {
         double written_kb;
         double wkb_rounding, w_await_rounding; /* the coarsest */
         uint64_t rows_of_sectors;              /* in which a count of sectors stands under wkB/s or wMB/s */
-        int64_t unsure_divisor; /* what divides the throughput if it is one, which nobody can tell; 1: it is
-                                   none */
+        int64_t unsure_divisor; /* what divides the throughput if it is such a column, which cannot be told;
+                                   1: it is not */
         uint64_t hung;          /* busy, with a queue, and nothing completed */
         double hung_queue;      /* the longest of it */
 } RowDevice;

@@ -82,7 +82,7 @@ static void add_figures(const Survey *survey, const Row *row, DeviceWindow *wind
                             .w_await = (double) row->w_await / SCALE_AWAIT };
         bool passes = true;
 
-        /* Of one column, nobody can say that the row meets both. */
+        /* With one of the columns missing, a row cannot be said to meet both limits. */
         for (CriterionName name = 0; row->kind == ROW_GOOD && name < N_CRITERIA; name++) {
                 bool met = criterion_met(survey->limits, name, criterion_value(name, &figures));
 
@@ -314,7 +314,7 @@ static int measure(Survey *survey, Rows *rows)
         return rows_visit(rows, add_row, survey);
 }
 
-/* Where nobody can tell whether a figure is in kB or in sectors, the verdict stands when it is the same. */
+/* When kB cannot be told from sectors, the verdict counts only if both readings give the same one. */
 static int judge_other_unit(Survey *survey, Rows *rows, Judgement *ret)
 {
         for (int64_t divisor = 2; divisor <= 2048; divisor *= 1024) {

@@ -64,20 +64,29 @@ static void print_help(const ParameterOptions *options)
                 "oflag=direct,dsync beside iostat -x would, and judges the device under it. Nothing stays on "
                 "the "
                 "disk.\n\n"
-                "  --profile NAME       parameters by name: procedure (default), quick, random, sustained, "
-                "ramp, "
-                "or\n"
-                "                       one of the configuration\n",
+                "  --profile NAME       parameters by name, these or one of the configuration:\n"
+                "                       procedure  what the documented dd does, the only one that certifies "
+                "(default)\n"
+                "                       quick      a tenth of it\n"
+                "                       random     as much, but nothing that a device can compress\n"
+                "                       sustained  10m of writing; twice 10000 MiB must be free\n"
+                "                       ramp       with 1, 2, 4, ... 64 writers until the latency limit is "
+                "reached: how\n"
+                "                                  much the device takes; writes up to 70000 MiB\n",
                 stdout);
         parameter_options_help(options, profile_parameter, &profile, stdout);
         parameter_options_help(options, guard_parameter, &guard, stdout);
         parameter_options_help(options, limits_parameter, &limits, stdout);
-        (void) fputs("  --config FILE        take limits, guards and profiles from FILE\n"
+        (void) fputs("  --config FILE        take limits, guards and profiles from FILE and FILE.d; without "
+                     "it from\n"
+                     "                       " CONFIG_FILE_DEFAULT ", if there is one\n"
                      "  --json               print one JSON document on stdout\n"
                      "  --procfs DIR, --sysfs DIR   read DIR in place of /proc, /sys\n"
                      "  --help               this text\n\n"
-                     "Exit status: 0 pass, 2 fail, 3 inconclusive, usage error or anything that kept it from "
-                     "judging.\n",
+                     "What it will write and take is said on stderr before it begins.\n"
+                     "Exit status: 0 pass, 1 pass with a warning (stale or degraded, which only a daemon can "
+                     "tell),\n"
+                     "2 fail, 3 inconclusive, usage error or anything that kept it from judging.\n",
                      stdout);
 }
 
@@ -152,7 +161,6 @@ static int override(const RunOptions *options, Profile *profile, Config *config)
                 r = parameter_options_apply(given, "tierprobe run", limits_parameter, &config->limits);
         if (parameter_options_given(given, "count"))
                 profile->duration_ns = 0;
-        profile->certifying = profile->certifying && profile_is_procedure(profile);
         return r;
 }
 
@@ -200,9 +208,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         if (record && record->elapsed_ns > 0 && foreground->sampler) {
                 uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
                 double seconds = (double) (now_ns - foreground->last_ns) / 1e9;
-                double rate = seconds > 0 ? (double) (record->bytes_written - foreground->last_bytes) /
-                                                    seconds / 1e6
-                                          : 0;
+                double rate =
+                        seconds > 0 ? (double) (record->bytes_written - foreground->last_bytes) / seconds : 0;
 
                 sampler_read(foreground->sampler, &snapshot);
                 if (foreground->have_previous &&
@@ -392,6 +399,17 @@ static int print_result(const RunRecord *record, bool json)
         return 0;
 }
 
+/* What it will write and take, before it does. */
+static void announce(Progress *progress, const Profile *profile, const Config *config)
+{
+        char plan[PROFILE_PLAN_SIZE], text[PROFILE_PLAN_SIZE + NAME_SIZE + 16];
+
+        profile_describe_plan(plan, profile, config->limits.value[CRITERION_WRITE_THROUGHPUT],
+                              config->guard.max_duration_ns);
+        (void) snprintf(text, sizeof text, "profile %s %s", profile->name, plan);
+        progress_say(progress, text);
+}
+
 int cli_run(int argc, char *argv[])
 {
         _cleanup_(run_options_done) RunOptions options = { 0 };
@@ -424,7 +442,8 @@ int cli_run(int argc, char *argv[])
         if (!path)
                 return CLI_UNKNOWN;
 
-        progress_begin(&foreground.progress, false);
+        progress_begin(&foreground.progress);
+        announce(&foreground.progress, &profile, config);
         r = run_in_foreground(&foreground, &options, config, &profile, path);
         progress_end(&foreground.progress);
         if (r >= 0 && foreground.record)

@@ -321,8 +321,8 @@ static void print_check_target(const json_t *target)
         }
 }
 
-/* Performance data: 'label'=value[unit];warn;crit;min, where the range N: alerts below N. FIRST: nothing
- * stands there yet. */
+/* Performance data: 'label'=value[unit];warn;crit;min, where the range N: alerts below N. FIRST: it is the
+ * first item. */
 __attribute__((format(printf, 4, 5))) static void print_datum(bool *first, const char *name,
                                                               const char *figure, const char *format, ...)
 {

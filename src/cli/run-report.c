@@ -124,13 +124,14 @@ void report_run(FILE *out, const RunRecord *record)
         (void) fprintf(out, "block size %s, pattern %s, profile %s%s\n",
                        format_size(size, record->profile.block_size),
                        probe_pattern_to_string(record->profile.pattern), record->profile.name,
-                       record->profile.certifying
+                       record->certifying
                                ? ""
                                : " (indicative: not the documented procedure with its limits, in full)");
         (void) fprintf(out, "written      %.0f MiB in %.2f s", (double) record->bytes_written / 1048576,
                        (double) record->elapsed_ns / 1e9);
         if (isfinite(record->judgement.app_write_mb_per_s))
-                (void) fprintf(out, ", %.1f MB/s as the writer saw it", record->judgement.app_write_mb_per_s);
+                (void) fprintf(out, ", %.1f MB/s as the writer saw it",
+                               record->judgement.app_write_mb_per_s * 1e6 / 1024e3); /* in the judge's MB/s */
         if (record->has_latency)
                 (void) fprintf(out, "\nwrite calls  mean %.2f ms, p50 %.2f, p99 %.2f, p99.9 %.2f, max %.2f",
                                record->latency.mean, record->latency.p50, record->latency.p99,

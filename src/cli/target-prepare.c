@@ -340,7 +340,7 @@ void target_prepare(const char *path, const char *user_name, uint64_t timeout_ns
                 *ret = (Preparation){ .result = PREPARE_HANGS };
                 tell(ret, "%s did not answer in %u s: its file system hangs", path,
                      (unsigned) (timeout_ns / NS_PER_S));
-                (void) kill(pid, SIGKILL); /* it ends when the kernel lets go of it; nobody waits for that */
+                (void) kill(pid, SIGKILL); /* it ends when the kernel releases it; that is not waited for */
         } else
                 (void) waitpid(pid, NULL, 0);
 }

@@ -67,7 +67,7 @@ size_t section_find(Section section, const char *name);
 /* What a section without a name sets. */
 void *section_base(Section section, Config *config);
 
-/* Whether each that stands in a file adds to those before it, as listen does. */
+/* Whether it may be set several times in a file, each adding to the ones before it, as listen does. */
 bool parameter_adds(const Parameter *parameter);
 
 /* Where TARGET keeps the place that PARAMETER of it was set at; NULL: it does not. */

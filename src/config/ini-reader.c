@@ -90,7 +90,7 @@ static Profile *enter_profile(Reader *reader, const char *name)
         size_t index = (size_t) (profile - config->profiles);
         if (reader->loader->seen_profiles[index]) {
                 reader_fault(reader,
-                             "[profile %s] stands twice in this file, first at %s; one section holds "
+                             "[profile %s] is there twice in this file, first at %s; one section holds "
                              "all keys of a profile",
                              name, reader->loader->profile_origins[index]);
                 return NULL;
@@ -243,7 +243,7 @@ static void take_key(Reader *reader, const char *name, const char *value)
         bool again = loader->seen[section][index];
         loader->seen[section][index] = true;
         if (again && !parameter_adds(parameter)) {
-                reader_fault(reader, "\"%s\" stands twice in this section of this file; leave one of them",
+                reader_fault(reader, "\"%s\" is set twice in this section of this file; remove one of them",
                              name);
                 return;
         }

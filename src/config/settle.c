@@ -53,7 +53,7 @@ static void check_profiles(const Loader *loader)
                 const Profile *profile = &config->profiles[i];
                 const char *origin = loader->profile_origins[i];
 
-                /* Those built in are not the reader's fault; a run of one simply ends at the limit. */
+                /* A built-in profile is not what the administrator wrote: a run of it ends at the limit. */
                 if (origin[0] && profile->duration_ns > config->guard.max_duration_ns)
                         config_fault(
                                 loader->faults, -EINVAL, origin,
@@ -121,14 +121,10 @@ static void fill_in_jitter(Loader *loader)
 
 void loader_settle(Loader *loader, bool need_targets)
 {
-        Config *config = loader->config;
-
         fill_in_jitter(loader);
         check_sampling(loader);
         check_tls(loader);
         check_profiles(loader);
         if (need_targets)
                 check_targets(loader);
-        for (size_t i = 0; i < config->n_profiles; i++)
-                config->profiles[i].certifying = profile_is_procedure(&config->profiles[i]);
 }

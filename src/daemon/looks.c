@@ -136,7 +136,7 @@ static Look *next_due(const Place *place)
         return look;
 }
 
-/* Tells all who wait; each call may free Looks, and with the last one the place. */
+/* Calls back all that wait. Each callback may free Look objects, and the last one this place. */
 static void tell(Place *place, const PathFacts *facts)
 {
         bool again = false;

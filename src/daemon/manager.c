@@ -277,6 +277,7 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
         }
         targets_keep(&manager->parts, config);
         manager->parts.config = config;
+        manager->parts.config_error = false;
         int r = targets_add(&manager->parts,
                             &(TargetEvents){ .userdata = manager, .inspected = on_inspected });
         if (r < 0)
@@ -289,9 +290,12 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
 
 static void on_refused(const char *error, void *userdata)
 {
-        (void) userdata;
+        Manager *manager = userdata;
+
         journal_config_invalid(error);
         log_warning("the configuration stays as it was");
+        manager->parts.config_error = true;
+        changed(manager);
 }
 
 /* ---- signals ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The root of the daemon: owns its parts, and is the only one who wires them. */
+/* The root of the daemon: owns its parts and connects their callbacks; nothing else does. */
 #pragma once
 
 #include "tierprobe/config.h"

@@ -143,7 +143,7 @@ static int get_text(Past *past, const char *id, char **ret_text, size_t *ret_siz
                 }
         int r = run_store_get(past->store, id, ret_text, ret_size);
         if (r == -ENOENT) {
-                (void) run_store_remove(past->store, id); /* taken away under us */
+                (void) run_store_remove(past->store, id); /* removed by somebody else meanwhile */
                 return r;
         }
         if (r < 0 && !past->read_failed)

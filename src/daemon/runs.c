@@ -140,6 +140,7 @@ static void on_ended(Run *run, void *userdata)
                 slot->ready = slot->stall_said = false;
                 slot->tally.ended[record->judgement.verdict]++;
                 slot->tally.written_bytes += record->bytes_written;
+                latency_counts_add(&slot->tally.latency, &record->latency_counts);
         }
         runs->events.ended(target, record, runs->events.userdata);
 }

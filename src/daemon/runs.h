@@ -31,6 +31,7 @@ typedef struct RunsEvents {
 typedef struct RunTally {
         uint64_t ended[_VERDICT_MAX];
         uint64_t written_bytes;
+        LatencyCounts latency;
 } RunTally;
 
 /* ROOTS are borrowed. */

@@ -82,7 +82,7 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
         *newest = (RingRecord){ .snapshot = *snapshot };
         memcpy(newest->device, samples->device, sizeof newest->device);
         (void) snprintf(newest->run_id, sizeof newest->run_id, "%s", run_id ? run_id : "");
-        /* What happened before this start, or on another device, is nobody's interval. */
+        /* The time before this start, or on another device, is not an interval of this row. */
         if (first && newest->snapshot.gap == GAP_NONE)
                 newest->snapshot.gap = GAP_FIRST;
         samples->gap = delta_compute(first ? NULL : &previous.snapshot, &newest->snapshot, &samples->delta);

@@ -86,7 +86,7 @@ static void look_first(const Parts *parts, Target *target)
                         target->config->path);
                 runs_refuse(parts->runs, target, REASON_ABORTED, detail);
         } else if (target_hangs(target)) {
-                /* The answer may take hours. That there is none is one. */
+                /* The answer may take hours: that there is none yet counts as one. */
                 runs_set_ready(parts->runs, target);
                 runs_dispatch(parts->runs);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking for a run, by whom or what ever: whether it may start, and if so, that it does. */
+/* Requests for a run, from HTTP or the schedule: decides whether it may start, and starts it. */
 #pragma once
 
 #include "parts.h"

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 /* A daemon that was killed a moment ago may have left a child that has not begun, and holds what its parent
- * held until it does or dies. */
+ * held until it does or ends. */
 #define LOCK_PATIENCE_NS (3 * NS_PER_S)
 #define LOCK_RETRY_NS (20 * NS_PER_MS)
 

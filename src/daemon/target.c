@@ -97,7 +97,7 @@ static bool is_above(const char *above, const char *below)
 }
 
 /* A cache disk that is not mounted leaves its empty mount point behind, on the disk above: testing that one
- * would tell nothing, and fill it. The target's home is the mount point it was last seen on. */
+ * would tell nothing, and fill it. `home` is the mount point it was last seen on. */
 static bool is_at_home(Target *target, const Device *found)
 {
         if (!found->mount_point)
@@ -112,7 +112,8 @@ static bool is_at_home(Target *target, const Device *found)
                             ok ? " for the target" : "");
                 return false;
         }
-        /* A place without a device is nobody's home: what was there before is still missed. */
+        /* A path without a device is not remembered as the place of the target: the mount that was there
+         * before is still missing. */
         if (found->status == DEVICE_OK && (!target->home || strcmp(target->home, found->mount_point) != 0))
                 target_set_home(target, found->mount_point);
         return true;

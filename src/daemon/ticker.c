@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#define ACCURACY_US 1 /* 0 would mean 250 ms; nothing here is worth waiting for together */
+#define ACCURACY_US 1 /* accuracy: 0 would mean 250 ms, by which systemd groups timers */
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -36,7 +36,7 @@ int ticker_start(Ticker *ticker, sd_event *event, uint64_t interval_ns, const Ti
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(ticker->timer, "sample-tick");
-        /* A sampler that dies unnoticed is the worst end: better none at all. */
+        /* A daemon whose sampler has stopped must not go on unnoticed: the loop ends. */
         (void) sd_event_source_set_exit_on_failure(ticker->timer, true);
         return sd_event_source_set_priority(ticker->timer, SD_EVENT_PRIORITY_IMPORTANT);
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slewing and leap seconds stay below; whoever sets a clock means more. */
+/* Slewing and leap seconds are smaller steps than this; a clock that is set moves further. */
 #define CLOCK_STEP_NS (2 * (int64_t) NS_PER_S)
 
 /* A run that a guard has refused is tried again after so long, if the guard does not know better. */

@@ -12,7 +12,7 @@ HttpOptions web_options(const Config *config, const Service *service);
  * out of memory), owned by the caller. */
 int web_load_access(const Config *config, HttpAccess **ret, char **ret_error);
 
-/* The same for who only wants to know whether they are good. */
+/* The same, only to check that they are valid. */
 int web_check(const Config *config, char **ret_error);
 
 /* Whether the server could serve as CONFIG says without being started anew: the same addresses, with TLS or

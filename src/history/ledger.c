@@ -249,7 +249,7 @@ static void settle(Ledger *ledger, LedgerRun *run, uint64_t written_bytes, int64
                    int64_t now_real_ns)
 {
         count(ledger, run, written_bytes, now_real_ns);
-        /* A run that wrote nothing has not worn anything. */
+        /* A run that wrote nothing counts neither for wear nor for the cooldown. */
         for (size_t i = 0; run->counted_bytes > 0 && i < run->n_disks; i++) {
                 LedgerDisk *disk = ledger_disk(ledger, run->disks[i]);
 

@@ -124,14 +124,13 @@ static bool is_ours(const RingLayout *layout)
         return true;
 }
 
-static int read_fields(const char *page, size_t size, RingLayout *layout)
+static int read_fields(const char page[HEADER_BYTES], RingLayout *layout)
 {
         static const char none[sizeof((DiskFields){ 0 }.magic)];
         DiskFields table = { 0 };
         const char *entries = page + FIELDS_OFFSET + sizeof table;
 
-        if (size >= HEADER_BYTES)
-                memcpy(&table, page + FIELDS_OFFSET, sizeof table);
+        memcpy(&table, page + FIELDS_OFFSET, sizeof table);
         if (memcmp(table.magic, none, sizeof none) == 0 && layout->record_bytes == RECORD_BYTES) {
                 ring_layout_of_this_release(layout); /* release 1 had no table, and left the place empty */
                 return 0;
@@ -152,13 +151,11 @@ static int read_fields(const char *page, size_t size, RingLayout *layout)
         return 0;
 }
 
-int ring_header_read(const void *page, size_t size, Ring *ring)
+int ring_header_read(const char page[HEADER_BYTES], Ring *ring)
 {
         DiskHeader header;
         RingLayout layout;
 
-        if (size < sizeof header)
-                return -EBADMSG;
         memcpy(&header, page, sizeof header);
         if (memcmp(header.magic, HEADER_MAGIC, sizeof header.magic) != 0 ||
             header.byte_order != HEADER_BYTE_ORDER || header.record_bytes < RECORD_BYTES_MIN ||
@@ -168,7 +165,7 @@ int ring_header_read(const void *page, size_t size, Ring *ring)
             header.checksum != ring_checksum(&header, offsetof(DiskHeader, checksum)))
                 return -EBADMSG;
         layout = (RingLayout){ .record_bytes = header.record_bytes };
-        int r = read_fields(page, size, &layout);
+        int r = read_fields(page, &layout);
         if (r < 0)
                 return r;
         ring->capacity = header.capacity;

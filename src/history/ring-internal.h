@@ -120,9 +120,9 @@ uint64_t ring_checksum(const void *data, size_t size);
 
 void ring_layout_of_this_release(RingLayout *ret);
 
-/* Reads what the header page of SIZE bytes says of capacity, first number and layout. -EBADMSG: it is none.
- */
-int ring_header_read(const void *page, size_t size, Ring *ring);
+/* Reads what the header page, filled up with zeros where the file is shorter, says of capacity, first number
+ * and layout. -EBADMSG: it is none. */
+int ring_header_read(const char page[HEADER_BYTES], Ring *ring);
 
 /* The header page, but for the checkpoints. */
 void ring_header_make(const Ring *ring, char page[HEADER_BYTES]);

@@ -48,9 +48,18 @@ static uint64_t newest_in_slots(const Ring *ring, const char *buffer, size_t n, 
 /* Looks through the whole file; only when no checkpoint is left. */
 static int find_newest(const Ring *ring, char *buffer, uint64_t *ret)
 {
-        uint64_t newest = 0;
+        uint64_t newest = 0, n_slots = ring->capacity;
+        struct stat st;
 
-        for (uint64_t slot = 0; slot < ring->capacity; slot += SCAN_RECORDS) {
+        if (fstat(ring->fd, &st) < 0)
+                return -errno;
+        /* A capacity is what the header says; the file may be far shorter. */
+        uint64_t n_in_file = st.st_size > HEADER_BYTES
+                                     ? (uint64_t) (st.st_size - HEADER_BYTES) / ring->layout.record_bytes
+                                     : 0;
+        if (n_slots > n_in_file)
+                n_slots = n_in_file;
+        for (uint64_t slot = 0; slot < n_slots; slot += SCAN_RECORDS) {
                 ssize_t n = ring_read_raw(ring, buffer, slot + 1, SCAN_RECORDS);
                 if (n < 0)
                         return (int) n;
@@ -144,7 +153,7 @@ static int open_locked(int dir_fd, const char *name, int *ret_fd, off_t *ret_siz
 /* Takes the file for what it says, or makes it a new ring when it is empty. -EBADMSG: it is no ring. */
 static int load(Ring *ring, off_t size, uint64_t capacity)
 {
-        char page[HEADER_BYTES];
+        char page[HEADER_BYTES] = { 0 };
 
         if (size == 0) {
                 ring->capacity = capacity;
@@ -156,7 +165,7 @@ static int load(Ring *ring, off_t size, uint64_t capacity)
         ssize_t n = ring_pread(ring->fd, page, sizeof page, 0);
         if (n < 0)
                 return (int) n;
-        int r = ring_header_read(page, (size_t) n, ring);
+        int r = ring_header_read(page, ring);
         return r < 0 ? r : recover(ring);
 }
 

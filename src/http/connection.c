@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections: what libmicrohttpd does not have. A deadline for each request, a life, and a way in for the
- * next client when all places are taken: whoever was idle longest goes, of those who hold the most. */
+ * next client when all places are taken: the one closed is the longest idle of the client address with the
+ * most connections. */
 
 #include "server.h"
 
@@ -14,7 +15,7 @@
 #define LIFE_NS (3600 * NS_PER_S)
 #define LIFE_REQUESTS 1000
 
-/* The library finds the connection at its end and closes it by itself, as if the client had gone. */
+/* The library sees an end of file and closes the connection, as when the client has closed it. */
 static void connection_leave(Connection *connection)
 {
         if (!connection->leaving)
@@ -80,8 +81,9 @@ static size_t count_siblings(const Connection *connection)
         return n;
 }
 
-/* Lets go whoever has been idle longest, first of those who hold the most places. NEWEST has just come and
- * counts, but stays: a client that sends its request at once is served before its turn to go comes. */
+/* Closes the connection that has been idle longest, first among those of the address with the most. NEWEST
+ * has just come and counts, but stays: a client that sends its request at once is served before its turn to
+ * go comes. */
 static void make_room(const Connection *newest)
 {
         Connection *victim = NULL;
@@ -161,7 +163,7 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
                 *context = connection;
                 if (connection)
                         make_room(connection);
-                else /* without memory for a deadline there is none for an answer either */
+                else /* without memory for the deadline an answer could not be made either */
                         (void) shutdown(info->connect_fd, SHUT_RDWR);
                 break;
         }

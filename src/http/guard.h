@@ -19,7 +19,8 @@ typedef struct Field {
 /* What is looked at of a request. */
 typedef struct RequestHead {
         const char *path;
-        Field host, content_length, transfer_encoding, content_type, origin, sec_fetch_site, authorization;
+        Field host, content_length, transfer_encoding, content_type, origin, sec_fetch_site, authorization,
+                accept, accept_encoding, if_none_match;
 } RequestHead;
 
 /* Who may be named in Host. */

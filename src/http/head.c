@@ -63,6 +63,9 @@ static void note_field(RequestHead *head, const char *name, const char *value)
                 { MHD_HTTP_HEADER_ORIGIN, &head->origin },
                 { "Sec-Fetch-Site", &head->sec_fetch_site },
                 { MHD_HTTP_HEADER_AUTHORIZATION, &head->authorization },
+                { MHD_HTTP_HEADER_ACCEPT, &head->accept },
+                { MHD_HTTP_HEADER_ACCEPT_ENCODING, &head->accept_encoding },
+                { MHD_HTTP_HEADER_IF_NONE_MATCH, &head->if_none_match },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(wanted); i++)

@@ -37,7 +37,8 @@ static int bind_unix(int fd, const Address *address)
         int r = remove_stale_socket(address);
         if (r < 0)
                 return r;
-        /* The group may talk to us, nobody else; set before the name exists. */
+        /* Mode 0660: owner and group may connect. The umask, since the mode must hold from the first moment.
+         */
         mode_t mask = umask(0117);
         r = bind(fd, &address->any, address->size) < 0 ? -errno : 0;
         (void) umask(mask);

@@ -18,7 +18,7 @@
  */
 static int percent_decode(char *text)
 {
-        /* The library takes an escape that is none for plain text. */
+        /* The library leaves a malformed escape as it is, without an error. */
         for (const char *p = text; (p = strchr(p, '%')); p++)
                 if (!isxdigit((unsigned char) p[1]) || !isxdigit((unsigned char) p[2]))
                         return -EINVAL;

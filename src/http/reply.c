@@ -27,14 +27,13 @@ static void count(Request *request, unsigned status)
         request->server->counts[request->method][s]++;
 }
 
-enum MHD_Result reply_send(Request *request, unsigned status, struct MHD_Response *response, const char *type,
-                           const char *cache, const ReplyHeader *headers)
+struct MHD_Response *reply_prepare(struct MHD_Response *response, const char *type, const char *cache,
+                                   const ReplyHeader *headers)
 {
         enum MHD_Result result = MHD_YES;
 
-        /* MHD_NO to the library closes the connection: all that can be done without memory. */
         if (!response)
-                return MHD_NO;
+                return NULL;
         if (type)
                 result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
         if (result == MHD_YES)
@@ -44,14 +43,36 @@ enum MHD_Result reply_send(Request *request, unsigned status, struct MHD_Respons
         for (; result == MHD_YES && headers && headers->name; headers++)
                 if (headers->value)
                         result = MHD_add_response_header(response, headers->name, headers->value);
-        if (result == MHD_YES && connection_is_due(request->connection) &&
+        if (result == MHD_YES)
+                return response;
+        MHD_destroy_response(response);
+        return NULL;
+}
+
+enum MHD_Result reply_shared(Request *request, unsigned status, struct MHD_Response *response)
+{
+        enum MHD_Result result = MHD_queue_response(request->mhd, status, response);
+
+        if (result == MHD_YES)
+                count(request, status);
+        return result;
+}
+
+enum MHD_Result reply_send(Request *request, unsigned status, struct MHD_Response *response, const char *type,
+                           const char *cache, const ReplyHeader *headers)
+{
+        enum MHD_Result result = MHD_YES;
+
+        response = reply_prepare(response, type, cache, headers);
+        /* MHD_NO to the library closes the connection: all that can be done without memory. */
+        if (!response)
+                return MHD_NO;
+        if (connection_is_due(request->connection) &&
             !MHD_get_response_header(response, MHD_HTTP_HEADER_CONNECTION))
                 result = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (result == MHD_YES)
-                result = MHD_queue_response(request->mhd, status, response);
+                result = reply_shared(request, status, response);
         MHD_destroy_response(response);
-        if (result == MHD_YES)
-                count(request, status);
         return result;
 }
 

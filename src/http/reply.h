@@ -14,6 +14,14 @@ typedef struct ReplyHeader {
         const char *name, *value; /* value NULL: left out */
 } ReplyHeader;
 
+/* Gives RESPONSE its headers, for one or many answers; destroys it and returns NULL when out of memory, or
+ * NULL. */
+struct MHD_Response *reply_prepare(struct MHD_Response *response, const char *type, const char *cache,
+                                   const ReplyHeader *headers);
+
+/* Queues RESPONSE, which has its headers and stays the caller's. */
+enum MHD_Result reply_shared(Request *request, unsigned status, struct MHD_Response *response);
+
 /* Queues RESPONSE (whose reference is taken; NULL: out of memory). HEADERS end with a NULL name, or NULL. */
 enum MHD_Result reply_send(Request *request, unsigned status, struct MHD_Response *response, const char *type,
                            const char *cache, const ReplyHeader *headers);

@@ -3,6 +3,8 @@
 
 #include "route-page.h"
 
+#include "accept.h"
+
 #include "reply.h"
 #include "routes.h"
 
@@ -32,45 +34,11 @@ static const ReplyHeader page_headers[] = {
         { NULL, NULL },
 };
 
-/* ---- Accept ---- */
-
-/* The quality of TYPE in an Accept header (RFC 9110, 12.5.1), by its most specific range; 0 when it has none.
- */
-static double quality(const char *accept, const char *type)
-{
-        size_t length = strlen(type), main_length = strcspn(type, "/") + 1;
-        double found = 0;
-        int specific = 0;
-
-        for (const char *range = accept; range && *range;
-             range = strchr(range, ','), range += range != NULL) {
-                range += strspn(range, " \t");
-                size_t end = strcspn(range, ",;");
-                while (end > 0 && strchr(" \t", range[end - 1]))
-                        end--;
-                int its = end == length && strncasecmp(range, type, length) == 0 ? 3
-                          : end == main_length + 1 && strncasecmp(range, type, main_length) == 0 &&
-                                          range[main_length] == '*'
-                                  ? 2
-                          : end == 3 && strncmp(range, "*/*", 3) == 0 ? 1
-                                                                      : 0;
-                const char *q = strcasestr(range, ";q="), *comma = strchr(range, ',');
-                double value = q && (!comma || q < comma) ? strtod(q + 3, NULL) : 1;
-
-                if (its > specific) {
-                        specific = its;
-                        found = isfinite(value) ? value : 0;
-                }
-        }
-        return found;
-}
-
 bool route_page_is_wanted(Request *request)
 {
-        const char *accept =
-                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+        const char *accept = request->head.accept.value;
 
-        return accept && quality(accept, "text/html") > quality(accept, "application/json");
+        return accept && accept_quality(accept, "text/html") > accept_quality(accept, "application/json");
 }
 
 /* ---- pages ---- */

@@ -31,6 +31,7 @@ static const Route routes[] = {
         { "/runs/", "one run with its evidence", handle_run, { NULL }, METHOD_GET, false },
         { "/runs/", "abort a run", handle_abort, { NULL }, METHOD_DELETE, false },
         { "/page/", "files of the page for people", handle_page_file, { NULL }, METHOD_GET, false },
+        { "/metrics", "for Prometheus; OpenMetrics by Accept", handle_metrics, { NULL }, METHOD_GET, false },
         { "/healthz", "the daemon lives", handle_healthz, { NULL }, METHOD_GET, false },
         { "/readyz",
           "200 while every target's verdict is a fresh pass",

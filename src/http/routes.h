@@ -24,6 +24,7 @@ enum MHD_Result handle_status(Request *request);       /* route-status.c */
 json_t *route_status_document(const Service *service); /* NULL: out of memory */
 enum MHD_Result handle_healthz(Request *request);
 enum MHD_Result handle_readyz(Request *request);
+enum MHD_Result handle_metrics(Request *request); /* route-metrics.c */
 enum MHD_Result handle_history(Request *request); /* route-history.c */
 enum MHD_Result handle_start(Request *request);   /* route-start.c */
 enum MHD_Result handle_runs(Request *request);    /* route-runs.c */

@@ -2,6 +2,7 @@
 /* The server: one libmicrohttpd daemon a listener, each driven by its epoll descriptor on the event loop. */
 
 #include "server.h"
+#include "cached.h"
 #include "listen.h"
 
 #include "tierprobe/cleanup.h"
@@ -25,10 +26,10 @@
 
 /* After everything that measures: a sample must not wait for a reply. */
 #define EVENT_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 10)
-/* A listener with more to do lets those go first at which something new has happened. */
+/* A listener with work left over runs after those with new events. */
 #define AGAIN_PRIORITY (EVENT_PRIORITY + 1)
 
-/* ---- turning libmicrohttpd's wheel ---- */
+/* ---- driving libmicrohttpd from the event loop ---- */
 
 /* A client waits and there is no descriptor for it, nor a connection whose end would free one: the library
  * would be told again and again, at the cost of a processor. */
@@ -297,7 +298,7 @@ static void listener_close(Listener *listener, const Address *address)
 {
         struct stat st;
 
-        /* Sources first: the descriptor they watch goes with the daemon. */
+        /* Event sources first: the descriptor that they watch is closed with the library's daemon. */
         listener->io = sd_event_source_disable_unref(listener->io);
         listener->timer = sd_event_source_disable_unref(listener->timer);
         listener->again = sd_event_source_disable_unref(listener->again);
@@ -314,6 +315,8 @@ HttpServer *http_server_free(HttpServer *server)
                 return NULL;
         for (size_t i = 0; i < server->n_listeners; i++)
                 listener_close(&server->listeners[i], &server->addresses[i]);
+        for (size_t i = 0; i < _CACHED_MAX; i++)
+                cached_done(&server->cached[i]);
         free(server->listeners);
         free(server->addresses);
         http_access_unref(server->access);

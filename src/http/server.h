@@ -52,6 +52,24 @@ typedef struct Listener {
         ino_t socket_ino;
 } Listener;
 
+/* A document that many ask for, as it was made last; see cached.h. */
+#define ETAG_SIZE 40
+typedef struct Cached {
+        struct MHD_Response *response; /* NULL: not made yet */
+        uint64_t generation, made_ns;
+        char etag[ETAG_SIZE]; /* empty: it has none */
+        char *text;           /* the response's */
+        size_t size;
+} Cached;
+
+typedef enum CachedDocument {
+        CACHED_STATUS,
+        CACHED_STATUS_BRIEF,
+        CACHED_METRICS,
+        CACHED_OPENMETRICS,
+        _CACHED_MAX
+} CachedDocument;
+
 struct HttpServer {
         sd_event *event;
         const Service *service;
@@ -63,6 +81,7 @@ struct HttpServer {
         unsigned idle_timeout_s;
         uint64_t request_timeout_ns;
         uint64_t n_wrong_tokens, wrong_tokens_said_ns;
+        Cached cached[_CACHED_MAX];
         uint64_t counts[_METHOD_MAX][N_STATUSES];
 };
 

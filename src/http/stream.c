@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Long answers. All streams of a listener together get a few milliseconds of a turn of the event loop;
- * whoever goes without in one turn comes first in the next. */
+ * a stream that got none in one turn comes first in the next. */
 
 #include "stream.h"
 

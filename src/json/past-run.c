@@ -186,6 +186,14 @@ void past_run_freep(PastRun **run)
         past_run_free(*run);
 }
 
+double past_run_number(const PastRun *run, const char *group, const char *member)
+{
+        const json_t *object = group ? json_object_get(run->run, group) : run->run;
+        const json_t *value = json_object_get(object, member);
+
+        return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
 bool past_run_ended(const PastRun *run)
 {
         if (run->state != _RUN_STATE_MAX)

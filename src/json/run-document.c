@@ -97,7 +97,7 @@ static json_t *headroom(const RunRecord *run)
 static double progress(const RunRecord *run)
 {
         if (run->profile.ramp)
-                return run_state_ended(run->state) ? 1 : NAN; /* nobody knows how many steps there will be */
+                return run_state_ended(run->state) ? 1 : NAN; /* how many steps there will be is not known */
         if (run->profile.duration_ns > 0)
                 return fmin(1, (double) run->elapsed_ns / (double) run->profile.duration_ns);
         if (run->bytes_total == 0)
@@ -127,8 +127,7 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 return NULL;
         json_auto_t *body = OBJECT(
                 { "id", json_text(run->id) }, { "target", json_text(run->target) },
-                { "profile", json_text(run->profile.name) },
-                { "certifying", json_boolean(run->profile.certifying) },
+                { "profile", json_text(run->profile.name) }, { "certifying", json_boolean(run->certifying) },
                 { "trigger", json_text(run_trigger_to_string(run->trigger)) },
                 { "state", json_text(run_state_to_string(run->state)) },
                 { "verdict", judgement->verdict == VERDICT_NEVER_RUN || !run_state_ended(run->state)

@@ -6,6 +6,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/json.h"
+#include "tierprobe/run.h"
 
 /* The newest sample; null when there is none yet. */
 static json_t *newest_sample(const TargetView *view)
@@ -119,13 +120,11 @@ static json_t *profiles(const Config *config)
                 uint64_t most_ns = profile->duration_ns && !profile->ramp ? profile->duration_ns
                                                                           : config->guard.max_duration_ns;
 
-                if (json_array_append_new(
-                            array,
-                            OBJECT({ "name", json_text(profile->name) },
-                                   { "certifying", json_boolean(profile->certifying &&
-                                                                limits_are_documented(&config->limits)) },
-                                   { "bytes", json_u64(profile_bytes(profile)) },
-                                   { "seconds", json_seconds_from_ns(most_ns) })) < 0)
+                if (json_array_append_new(array, OBJECT({ "name", json_text(profile->name) },
+                                                        { "certifying", json_boolean(run_is_certifying(
+                                                                                profile, &config->limits)) },
+                                                        { "bytes", json_u64(profile_bytes(profile)) },
+                                                        { "seconds", json_seconds_from_ns(most_ns) })) < 0)
                         return NULL;
         }
         return TAKE_PTR(array);

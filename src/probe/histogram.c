@@ -105,6 +105,15 @@ uint64_t histogram_quantile_ns(const Histogram *histogram, double fraction)
         return max_ns; /* the last bucket has no upper bound of its own */
 }
 
+uint64_t histogram_count_up_to(const Histogram *histogram, uint64_t value_ns)
+{
+        uint64_t n = 0;
+
+        for (unsigned i = 0; i < LAST_BUCKET && bucket_upper(i) <= value_ns; i++)
+                n += load(&histogram->buckets[i]);
+        return n;
+}
+
 double histogram_mean_ns(const Histogram *histogram)
 {
         uint64_t count = load(&histogram->count);

@@ -196,7 +196,7 @@ static void tell(const Child *child, char message)
         (void) send(child->socket, &message, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Those who wait for MESSAGE_GO find stop set when they look. */
+/* Writers that still wait for MESSAGE_GO see `stop` when they get it. */
 static void stop_all(Probe *probe)
 {
         shared_store(&probe->shared->stop, 1);
@@ -224,7 +224,7 @@ static void take_messages(Probe *probe, Stream *stream)
         (void) epoll_ctl(probe->epoll_fd, EPOLL_CTL_DEL, stream->child->socket, NULL);
 }
 
-/* One that dies early leaves a run without samples, which is not judged; it does not hold it up. */
+/* If it ends early the run has no samples and is not judged; the run itself goes on. */
 static void take_watcher_news(Probe *probe, bool ended)
 {
         char message;

@@ -27,8 +27,8 @@ void series_done(Series *series)
         *series = (Series){ 0 };
 }
 
-/* Keeps the readings at 0, 2, 4, ...: those offered at multiples of the doubled stride. What broke the
- * series at a reading that goes is told by the next one. */
+/* Keeps the readings at 0, 2, 4, ...: those offered at multiples of the doubled stride. A gap recorded in a
+ * reading that is dropped is carried over to the next one that is kept. */
 static void halve(Series *series)
 {
         for (size_t i = 1; i + 1 < series->n; i += 2)

@@ -59,7 +59,7 @@ typedef struct StreamShared {
 /* Written by the watcher alone. A reader that sees SEQUENCE odd, or changed, has to read again. */
 typedef struct WatchShared {
         uint32_t sequence;
-        Series ticks, fine; /* number 0 of each is the reading when the writers were let go */
+        Series ticks, fine; /* number 0 of each is the reading at the moment the writers were started */
         Reading tick_items[WATCH_TICKS], fine_items[WATCH_FINE];
 } WatchShared;
 

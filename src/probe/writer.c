@@ -37,7 +37,7 @@ typedef struct Writer {
 static void say(const Writer *writer, char message)
 {
         if (send(writer->socket, &message, 1, MSG_NOSIGNAL) != 1)
-                _exit(EXIT_FAILURE); /* nobody listens any more */
+                _exit(EXIT_FAILURE); /* the parent has closed its end */
 }
 
 static void await(const Writer *writer, char message)

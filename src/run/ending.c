@@ -252,6 +252,7 @@ void run_judge(Run *run)
                 probe_latency(run->probe, histogram);
                 latency_summary_from_histogram(histogram, &record->latency);
                 record->has_latency = histogram->count > 0;
+                latency_counts_add_histogram(&record->latency_counts, histogram);
                 record->n_slowest = probe_slowest(run->probe, record->slowest);
                 if (histogram->max_ns > run->longest_stall_ns)
                         run->longest_stall_ns = histogram->max_ns;

@@ -5,7 +5,10 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/units.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 bool name_is_valid(const char *text)
@@ -47,7 +50,8 @@ static const Parameter profile_parameters[] = {
           .help = "parallel writers, each with a file of its own" },
         { "pattern", &type_pattern, FIELD(pattern), .right = "zero or random", .help = "zero or random" },
         { "duration", &parameter_duration, FIELD(duration_ns), .min = NS_PER_S, .max = 31 * NS_PER_DAY,
-          .unset = "none", .right = "a duration from 1s to 31d, such as 10m, or none: count blocks" },
+          .unset = "none", .right = "a duration from 1s to 31d, such as 10m, or none: count blocks",
+          .help = "write for so long, whatever the count" },
         { "ramp", &parameter_bool, FIELD(ramp), .right = "yes (1, 2, 4, ... up to streams writers) or no" },
 };
 
@@ -108,15 +112,19 @@ static uint64_t step_bytes(const Profile *profile)
         return saturating_mul(profile->block_size, blocks);
 }
 
+static unsigned ramp_steps(const Profile *profile)
+{
+        unsigned steps = 1;
+
+        for (unsigned streams = profile->streams; streams > 1; streams /= 2)
+                steps++;
+        return steps;
+}
+
 uint64_t profile_bytes(const Profile *profile)
 {
-        if (profile->ramp) {
-                unsigned steps = 1;
-
-                for (unsigned streams = profile->streams; streams > 1; streams /= 2)
-                        steps++;
-                return saturating_mul(step_bytes(profile), steps);
-        }
+        if (profile->ramp)
+                return saturating_mul(step_bytes(profile), ramp_steps(profile));
         return saturating_mul(saturating_mul(profile->block_size, profile->count), profile->streams);
 }
 
@@ -126,4 +134,38 @@ uint64_t profile_space_bytes(const Profile *profile)
                 return step_bytes(profile);
         /* The space of a file given up may become free only after the next one has grown. */
         return saturating_mul(profile_bytes(profile), profile->duration_ns > 0 ? 2 : 1);
+}
+
+static double mib(uint64_t bytes)
+{
+        return (double) bytes / 1048576;
+}
+
+void profile_describe_plan(char ret[PROFILE_PLAN_SIZE], const Profile *profile, double mb_per_s,
+                           uint64_t max_duration_ns)
+{
+        double bytes_per_s = mb_per_s * 1000 * 1024, seconds = (double) profile_bytes(profile) / bytes_per_s;
+        char duration[FORMAT_SIZE], limit[FORMAT_SIZE], end[64] = "", what[140];
+
+        (void) format_duration(duration, profile->duration_ns);
+        if (profile->ramp && profile->duration_ns > 0)
+                (void) snprintf(
+                        what, sizeof what, "writes up to %u steps of %.0f MiB or %s, at most %.0f MiB",
+                        ramp_steps(profile), mib(step_bytes(profile)), duration, mib(profile_bytes(profile)));
+        else if (profile->ramp)
+                (void) snprintf(what, sizeof what, "writes up to %u steps of %.0f MiB, at most %.0f MiB",
+                                ramp_steps(profile), mib(step_bytes(profile)), mib(profile_bytes(profile)));
+        else if (profile->duration_ns > 0)
+                (void) snprintf(what, sizeof what, "writes for %s, which is %.0f MiB at %.6g MB/s", duration,
+                                (double) profile->duration_ns / 1e9 * bytes_per_s / 1048576, mb_per_s);
+        else if (isfinite(seconds))
+                (void) snprintf(what, sizeof what, "writes %.0f MiB, which takes %.0f s at %.6g MB/s",
+                                mib(profile_bytes(profile)), ceil(seconds), mb_per_s);
+        else
+                (void) snprintf(what, sizeof what, "writes %.0f MiB", mib(profile_bytes(profile)));
+        if (max_duration_ns > 0)
+                (void) snprintf(end, sizeof end, "; ends after %s at the latest",
+                                format_duration(limit, max_duration_ns));
+        (void) snprintf(ret, PROFILE_PLAN_SIZE, "%s; %.0f MiB must be free%s", what,
+                        mib(profile_space_bytes(profile)), end);
 }

@@ -29,7 +29,8 @@ void run_id_make(char id[RUN_ID_SIZE], int64_t real_ns)
         if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
                 random = (uint32_t) clock_ns(CLOCK_MONOTONIC);
         uint32_t number = ms << RANDOM_BITS | (random & ((UINT32_C(1) << RANDOM_BITS) - 1));
-        /* Of those asked for at once the later one is the newer, and none is like another. */
+        /* Ids made within one second still sort in the order in which they were made, and are all different.
+         */
         if (s == last_s && number <= last_number)
                 number = last_number + 1;
         last_s = s;
@@ -104,6 +105,28 @@ static double ms_from_ns(double ns)
         return ns / 1e6;
 }
 
+const uint64_t latency_bounds_ns[N_LATENCY_BOUNDS] = {
+        100 * NS_PER_US, 250 * NS_PER_US, 500 * NS_PER_US, NS_PER_MS,      2 * NS_PER_MS,
+        5 * NS_PER_MS,   10 * NS_PER_MS,  20 * NS_PER_MS,  50 * NS_PER_MS, 100 * NS_PER_MS,
+        250 * NS_PER_MS, 500 * NS_PER_MS, NS_PER_S,        5 * NS_PER_S,   30 * NS_PER_S,
+};
+
+void latency_counts_add_histogram(LatencyCounts *counts, const Histogram *histogram)
+{
+        for (size_t i = 0; i < N_LATENCY_BOUNDS; i++)
+                counts->up_to[i] += histogram_count_up_to(histogram, latency_bounds_ns[i]);
+        counts->count += histogram->count;
+        counts->sum_ns += histogram->sum_ns;
+}
+
+void latency_counts_add(LatencyCounts *counts, const LatencyCounts *other)
+{
+        for (size_t i = 0; i < N_LATENCY_BOUNDS; i++)
+                counts->up_to[i] += other->up_to[i];
+        counts->count += other->count;
+        counts->sum_ns += other->sum_ns;
+}
+
 void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *ret)
 {
         if (histogram->count == 0) {
@@ -120,7 +143,7 @@ void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *
         };
 }
 
-/* What nobody has measured yet must not read as zero. */
+/* A figure that has not been measured is NAN, not zero. */
 void run_record_forget_result(RunRecord *record)
 {
         free(record->samples);

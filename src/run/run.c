@@ -38,6 +38,11 @@ static void describe_host(RunRecord *record)
         (void) snprintf(record->hostname, sizeof record->hostname, "%s", uts.nodename);
 }
 
+bool run_is_certifying(const Profile *profile, const Limits *limits)
+{
+        return profile_is_procedure(profile) && limits_are_documented(limits);
+}
+
 int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEvents *events)
 {
         _cleanup_(run_freep) Run *run = calloc(1, sizeof *run);
@@ -63,8 +68,7 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
                 return -ENOMEM;
         (void) snprintf(record->target, sizeof record->target, "%s", request->target);
         record->profile = *request->profile;
-        record->profile.certifying =
-                profile_is_procedure(request->profile) && limits_are_documented(request->limits);
+        record->certifying = run_is_certifying(request->profile, request->limits);
         record->official = request->official;
         record->trigger = request->trigger;
         record->state = RUN_QUEUED;
@@ -140,7 +144,7 @@ static void finish(Run *run)
         if (!run->judged)
                 run_judge(run);
         run->record->state = run_state_after(run->end);
-        run->record->profile.certifying = run->record->profile.certifying && run->end == TEST_COMPLETE;
+        run->record->certifying = run->record->certifying && run->end == TEST_COMPLETE;
         run->ended = true;
 
         bool gone = run->gone;
@@ -245,7 +249,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
 }
 
-/* All writers wait: read the counters, let go, watch. */
+/* All writers wait for the start: read the counters, start them, watch. */
 static int open_window(Run *run)
 {
         uint64_t time_ns = run_time_ns(run);
@@ -400,7 +404,7 @@ static int start_probe(Run *run)
         r = sd_event_add_io(run->event, &run->probe_source, probe_get_fd(run->probe), EPOLLIN, on_probe, run);
         if (r < 0)
                 return r;
-        /* Before everything else: a timer that has run out beside the writers' end has come too late. */
+        /* Highest priority: when a timer and the writers' end are due together, the end counts. */
         (void) sd_event_source_set_priority(run->probe_source, SD_EVENT_PRIORITY_IMPORTANT);
         return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
 }

@@ -10,7 +10,7 @@
 
 #define MIB 1048576.0
 
-/* When nobody knows: runs under way may write less than they may. */
+/* Runs under way may write less than they are allowed to, so the time cannot be known. */
 #define BUDGET_RETRY_S 3600
 
 static uint64_t seconds_until(int64_t real_ns, int64_t now_real_ns)

@@ -43,6 +43,11 @@ static const char *device_name(const RunFacts *facts)
         return facts->device_name && *facts->device_name ? facts->device_name : "the device";
 }
 
+static double mib(uint64_t bytes)
+{
+        return (double) bytes / 1048576;
+}
+
 static double ns_to_s(uint64_t ns)
 {
         return (double) ns / 1e9;
@@ -54,7 +59,7 @@ static Verdict judge_write_error(const RunFacts *facts, Reasons *reasons)
 {
         int error = facts->write_errno;
         PathError found = path_error_find(error);
-        double offset_mb = (double) facts->write_offset_bytes / 1e6;
+        double offset_mib = mib(facts->write_offset_bytes);
         bool refused_direct = found.code == REASON_DIRECT_IO_UNSUPPORTED;
 
         /* Some file systems open with O_DIRECT and refuse the first write; a later one is no such refusal. */
@@ -67,31 +72,30 @@ static Verdict judge_write_error(const RunFacts *facts, Reasons *reasons)
                 const char *says = refused_direct ? strerrordesc_np(error) : found.says;
 
                 reasons_add(reasons, REASON_WRITE_ERROR,
-                            "A write to %s failed %.1f MB into the file: %s (%s). %s", device_name(facts),
-                            offset_mb, says ? says : "an unknown error", found.name,
+                            "A write to %s failed %.1f MiB into the file: %s (%s). %s", device_name(facts),
+                            offset_mib, says ? says : "an unknown error", found.name,
                             refused_direct ? "Look at the kernel log and replace or repair the device."
                                            : found.mend);
                 return VERDICT_FAIL;
         }
         reasons_add(
                 reasons, found.code,
-                "A write %.1f MB into the file was refused: %s (%s). This says nothing about the device. %s",
-                offset_mb, found.says, found.name, found.mend);
+                "A write %.1f MiB into the file was refused: %s (%s). This says nothing about the device. %s",
+                offset_mib, found.says, found.name, found.mend);
         return VERDICT_INCONCLUSIVE;
 }
 
 #define WRITTEN_SIZE 64
 
-/* "5.0 MB of 10.0 MB"; how much it will be is not known of a test by time. */
+/* "5.0 MiB of 10.0 MiB"; how much it will be is not known of a test by time. */
 static const char *written_text(char buf[WRITTEN_SIZE], const RunFacts *facts)
 {
-        double written = (double) facts->bytes_written / 1e6;
+        double written = mib(facts->bytes_written);
 
         if (facts->bytes_total > 0)
-                (void) snprintf(buf, WRITTEN_SIZE, "%.1f MB of %.1f MB", written,
-                                (double) facts->bytes_total / 1e6);
+                (void) snprintf(buf, WRITTEN_SIZE, "%.1f MiB of %.1f MiB", written, mib(facts->bytes_total));
         else
-                (void) snprintf(buf, WRITTEN_SIZE, "%.1f MB", written);
+                (void) snprintf(buf, WRITTEN_SIZE, "%.1f MiB", written);
         return buf;
 }
 
@@ -179,11 +183,11 @@ static void find_no_writes(const RunFacts *facts, const Window *window, Reasons 
                             "log and at its queue.",
                             device_name(facts), ns_to_s(window->sum.interval_ns));
         else
-                reasons_add(reasons, REASON_NO_WRITE_COMPLETED,
-                            "No write completed on %s in %.1f s, though %.1f MB were written: another device "
-                            "or a cache took them. See which device holds the path.",
-                            device_name(facts), ns_to_s(window->sum.interval_ns),
-                            (double) facts->bytes_written / 1e6);
+                reasons_add(
+                        reasons, REASON_NO_WRITE_COMPLETED,
+                        "No write completed on %s in %.1f s, though %.1f MiB were written: another device "
+                        "or a cache took them. See which device holds the path.",
+                        device_name(facts), ns_to_s(window->sum.interval_ns), mib(facts->bytes_written));
 }
 
 static void find_missing_bytes(const RunFacts *facts, const Window *window, Reasons *reasons)
@@ -194,8 +198,9 @@ static void find_missing_bytes(const RunFacts *facts, const Window *window, Reas
         if (written <= 0 || seen >= BYTES_SEEN_MIN * written)
                 return;
         reasons_add(reasons, REASON_BYTES_MISMATCH,
-                    "%s saw %.1f MB of the %.1f MB written (%.0f %%, at least %.0f %% expected): %s",
-                    device_name(facts), seen / 1e6, written / 1e6, 100 * seen / written, 100 * BYTES_SEEN_MIN,
+                    "%s saw %.1f MiB of the %.1f MiB written (%.0f %%, at least %.0f %% expected): %s",
+                    device_name(facts), seen / 1048576, written / 1048576, 100 * seen / written,
+                    100 * BYTES_SEEN_MIN,
                     facts->compresses
                             ? "the file system compresses them. Use pattern = random or a directory without "
                               "compression."
@@ -288,7 +293,7 @@ static void find_blockers(const Limits *limits, const RunFacts *facts, const Win
 
 /* ---- the run ---- */
 
-/* What the device wrote for nobody we know: neither the WRITTEN bytes nor the file system's for them. */
+/* The part of the device's writes that is neither the WRITTEN bytes nor the file system's own for them. */
 static double foreign_ratio(const RunFacts *facts, double device_bytes, double written)
 {
         double blocks = facts->block_size ? ceil(written / (double) facts->block_size) : 0;
@@ -320,7 +325,7 @@ static void fill_evidence(const Limits *limits, const RunFacts *facts, const Win
         j->worst_sample_mb_per_s = window->worst_wkb_s / 1000;
         if (device_bytes > 0 && !facts->rows_summed && window->dropped == 0)
                 j->foreign_write_ratio = foreign_ratio(facts, device_bytes, (double) window->written_bytes);
-        /* No write completed: the throughput of that is no throughput, as its latency is none. */
+        /* Without a completed write the throughput is unknown, as the latency is. */
         Metrics judged = window->figures;
         if (window->sum.w_ios == 0 && window->sum.w_sectors == 0)
                 judged.wkb_s = NAN;

@@ -185,7 +185,7 @@ static void add_up(const RunFacts *facts, Window *window)
                 double bytes = (double) walk.delta.w_sectors * SECTOR_BYTES;
                 if (bytes > seconds * IMPLAUSIBLE_BYTES_PER_S + IMPLAUSIBLE_BYTES_SLACK) {
                         window->implausible = true;
-                        window->implausible_mb_s = bytes / 1e6 / seconds;
+                        window->implausible_mb_s = bytes / 1024e3 / seconds;
                 }
                 if (walk.blind)
                         window->blind_ns += walk.delta.interval_ns;

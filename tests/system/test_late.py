@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever holds up the process that measures, and for how long: the verdict on a disk of known truth stays."""
 
+import contextlib
 import json
+import os
+import pty
 import random
+import re
 import signal
+import socket
 import subprocess
+import termios
 import time
 
 import pytest
 
 import lab
 from harness import SANITIZED, TIERPROBE, checked
-from lab.catalog import GOOD, SLOW
+from lab.catalog import GOOD, MB, SLOW
 
 pytestmark = pytest.mark.disk
 
@@ -79,6 +85,71 @@ def test_stopped_anywhere(disk, rate, truth):
         run = finish(process)
         assert run["verdict"] == truth, run["reasons"]
         assert it.nothing_left() is None
+
+
+def full_pipe():
+    """A pipe that takes no more, and nobody reads."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, bytes(4096))
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def held_terminal():
+    """A terminal under Ctrl-S."""
+    master, slave = pty.openpty()
+    termios.tcflow(slave, termios.TCOOFF)
+    return master, slave
+
+
+def held_socket():
+    """A socket that takes no more, as a journal's that is not read."""
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            writer.send(bytes(4096))
+    writer.setblocking(True)
+    return reader.detach(), writer.detach()
+
+
+@pytest.mark.parametrize("held", [full_pipe, held_terminal, held_socket])
+def test_nobody_reads(disk, folder, held):
+    """Nothing is waited for but the disk: the result is there while stderr still takes nothing."""
+    it = disk(rate=GOOD, size="1G")
+    (folder / "config").write_text("[sampling]\ninterval = 100ms\n")
+    reader, writer = held()
+    try:
+        process = start(it.path, "--config", folder / "config", "--count", COUNT, stderr=writer)
+        out, _ = process.communicate(timeout=120)
+        run = checked(json.loads(out))
+        assert run["verdict"] == "pass" and run["reasons"] == [], run["reasons"]
+        assert run["elapsed_s"] < COUNT * 1.048576 / 70
+        assert os.get_blocking(writer)  # what others share is left as it was
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
+def test_progress_comes_again(disk, folder):
+    """What was held up is dropped by whole lines, and what comes later is shown."""
+    it = disk(rate=20 * MB, size="1G")
+    (folder / "config").write_text("[sampling]\ninterval = 100ms\n")
+    reader, writer = full_pipe()
+    process = start(it.path, "--config", folder / "config", "--count", 100, stderr=writer)
+    os.close(writer)
+    it.control.mark()
+    written(it, 30)
+    with open(reader, "rb") as pipe:
+        lines = pipe.read().lstrip(b"\0").splitlines()
+    run = finish(process)
+    assert run["bytes_written"] == run["bytes_total"]
+    assert lines[0].startswith(b"profile procedure writes 100 MiB")
+    assert len(lines) > 3 and all(re.fullmatch(rb"\d+ s: \d+ MiB written \(\d+ %\), [\d.]+ MB/s.*", line)
+                                  for line in lines[1:]), lines
 
 
 def test_time_limit_holds_though_nobody_watches(disk):

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.disk, pytest.mark.installed]
 REACHED = {
     "write_throughput_low": "test_verdicts.py::test_daemon",
     "write_latency_high": "test_verdicts.py::test_daemon",
-    "unsteady": "test_reasons.py::test_a_cliff_within_a_second_is_seen",
+    "unsteady": "test_reasons.py::test_a_cliff_of_seconds_is_seen",
     "no_write_completed": "test_reasons.py::test_counters",
     "counters_untimed": "test_reasons.py::test_counters",
     "counters_disabled": "test_reasons.py::test_counters_disabled",

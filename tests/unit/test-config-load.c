@@ -135,10 +135,10 @@ static void test_defaults(void **state)
         assert_number(config->guard.min_free.ratio, 0.01);
         assert_int_equal(config->n_profiles, 5);
         assert_string_equal(config->profiles[0].name, "procedure");
-        assert_true(config->profiles[0].certifying);
+        assert_true(profile_is_procedure(&config->profiles[0]));
         assert_int_equal(profile_bytes(&config->profiles[0]), UINT64_C(10485760000));
         assert_int_equal(config_find_profile(config, "quick")->count, 1000);
-        assert_false(config_find_profile(config, "quick")->certifying);
+        assert_false(profile_is_procedure(config_find_profile(config, "quick")));
         assert_int_equal(config_find_profile(config, "random")->pattern, PATTERN_RANDOM);
         assert_int_equal(config_find_profile(config, "sustained")->duration_ns, 600 * NS_PER_S);
         const Profile *ramp = config_find_profile(config, "ramp");
@@ -149,7 +149,7 @@ static void test_defaults(void **state)
         assert_int_equal(profile_space_bytes(&config->profiles[0]), UINT64_C(10485760000));
         assert_true(config_find_profile(config, "ramp")->ramp);
         assert_int_equal(config_find_profile(config, "ramp")->streams, 64);
-        assert_false(config_find_profile(config, "ramp")->certifying);
+        assert_false(profile_is_procedure(config_find_profile(config, "ramp")));
         assert_null(config_find_profile(config, "slow"));
         assert_int_equal(config->n_targets, 1);
         assert_string_equal(config_find_target(config, "cache")->path, "/db2/cache");
@@ -200,8 +200,8 @@ static void test_every_key(void **state)
         assert_int_equal(big->block_size, 4 << 20);
         assert_int_equal(big->streams, 16);
         assert_int_equal(big->duration_ns, 3600 * NS_PER_S);
-        assert_false(big->certifying);
-        assert_true(config_find_profile(config, "same")->certifying);
+        assert_false(profile_is_procedure(big));
+        assert_true(profile_is_procedure(config_find_profile(config, "same")));
         assert_string_equal(config_find_target(config, "db-1.x_Y")->path, "/mnt/a b/c");
         assert_string_equal(config_find_target(config, "db-1.x_Y")->device, "nvme0n1p1");
         assert_string_equal(config_find_target(config, "other")->path, "/");
@@ -227,10 +227,10 @@ static void test_changed_procedure_is_not_certifying(void **state)
 {
         (void) state;
         _cleanup_(config_freep) Config *config = load_right("[profile procedure]\ncount = 9999\n" T);
-        assert_false(config->profiles[0].certifying);
+        assert_false(profile_is_procedure(&config->profiles[0]));
         _cleanup_(config_freep) Config *same =
                 load_right("[profile procedure]\nblock_size = 1024K\ncount = 10000\n" T);
-        assert_true(same->profiles[0].certifying);
+        assert_true(profile_is_procedure(&same->profiles[0]));
 }
 
 /* A short schedule is not blurred by the default jitter; one that is set counts. */
@@ -262,10 +262,10 @@ static void test_faults(void **state)
                 { "[http] x\n" T, "@:1: \"[http] x\" is not a section's header" },
                 { "[http main]\n" T, "@:1: [http] takes no name" },
                 { "[sampling]\ninterval\n" T, "@:2: not of the form KEY = VALUE" },
-                { "[sampling]\ninterval = 1s\ninterval = 1s\n" T, "@:3: \"interval\" stands twice" },
+                { "[sampling]\ninterval = 1s\ninterval = 1s\n" T, "@:3: \"interval\" is set twice" },
                 { "[sampling]\ninterval = 1s\n[http]\n[sampling]\ninterval = 1s\n" T,
-                  "@:5: \"interval\" stands twice" },
-                { T "path = /other\n", "@:3: \"path\" stands twice" },
+                  "@:5: \"interval\" is set twice" },
+                { T "path = /other\n", "@:3: \"path\" is set twice" },
                 { "[sampling]\ninterval = 1s # often\n" T, "begins with \";\"" },
                 /* values */
                 { "[sampling]\ninterval = 99ms\n" T,
@@ -301,7 +301,7 @@ static void test_faults(void **state)
                 { "[profile a]\npattern = ones\n" T, "zero or random" },
                 { "[profile a]\nduration = 11m\n" T, "@:1: the duration of [profile a] is longer" },
                 { "[profile]\n" T, "@:1: [profile] has no name" },
-                { "[profile a]\n[profile a]\n" T, "@:2: [profile a] stands twice" },
+                { "[profile a]\n[profile a]\n" T, "@:2: [profile a] is there twice" },
                 { "[http]\nlisten = 7620\n" T, "has no port" },
                 { "[http]\nlisten = *:7620\n" T, "has no numeric IPv4 address" },
                 { "[http]\nlisten = 127.0.0.1:0\n" T, "has no port from 1" },
@@ -556,7 +556,7 @@ static void test_example(void **state)
         assert_int_equal(config->guard.cooldown_ns, 600 * NS_PER_S);
         assert_int_equal(config->schedule.interval_ns, 86400 * NS_PER_S);
         assert_string_equal(config->targets[0].path, "/db2/cache");
-        assert_true(config->profiles[0].certifying);
+        assert_true(profile_is_procedure(&config->profiles[0]));
         config = config_free(config);
 }
 
@@ -629,8 +629,8 @@ static void assert_same(const Config *a, const Config *b)
                 const Profile *p = &a->profiles[i], *q = &b->profiles[i];
 
                 assert_string_equal(p->name, q->name);
-                assert_true(p->certifying == q->certifying && p->block_size == q->block_size &&
-                            p->count == q->count && p->streams == q->streams && p->pattern == q->pattern &&
+                assert_true(p->block_size == q->block_size && p->count == q->count &&
+                            p->streams == q->streams && p->pattern == q->pattern &&
                             p->duration_ns == q->duration_ns);
         }
         assert_int_equal(a->n_targets, b->n_targets);

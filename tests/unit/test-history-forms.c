@@ -513,6 +513,33 @@ static void test_damaged_header(void **state)
         assert_true(n_aside > 1000);
 }
 
+/* A file cut within its first page is damaged now or not at all: what is appended to it is found again. */
+static void test_cut_header(void **state)
+{
+        size_t size = 0, n_whole = 0;
+
+        (void) state;
+        _cleanup_(ring_freep) Ring *first = open_ring(20);
+        first = ring_free(first);
+        _cleanup_free_ char *file = read_file(&size);
+        for (size_t cut = 1; cut <= PAGE; cut++) {
+                _cleanup_(ring_freep) Ring *ring = NULL;
+                RingRecord record = { .snapshot = { .mono_ns = cut } }, back;
+                bool damaged = false;
+
+                assert_int_equal(write_file_atomic_at(dir_fd, NAME, file, cut, 0600), 0);
+                assert_int_equal(ring_open(&ring, dir_fd, NAME, 20, &damaged), 0);
+                n_whole += !damaged;
+                assert_int_equal(ring_append(ring, &record), 0);
+                ring = ring_free(ring);
+                ring = open_ring(20); /* which is not damaged */
+                assert_int_equal(ring_read(ring, record.seq, &back), 0);
+                assert_int_equal(back.snapshot.mono_ns, cut);
+                ring = ring_free(ring);
+        }
+        assert_true(n_whole > 1000 && n_whole < PAGE);
+}
+
 #define test_case(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
@@ -522,6 +549,7 @@ int main(void)
                 test_case(test_other_forms),
                 test_case(test_append_to_other_forms),
                 test_case(test_damaged_header),
+                test_case(test_cut_header),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static RunRecord *random_run(void)
         random_word(run->target, sizeof run->target);
         random_word(run->profile.name, sizeof run->profile.name);
         run->path = random_copy();
-        run->profile.certifying = random() % 2;
+        run->certifying = random() % 2;
         run->trigger = (RunTrigger) (random() % _TRIGGER_MAX);
         run->state = (RunState) (random() % _RUN_STATE_MAX);
         run->queued_real_ns = (int64_t) (random_u64() / NS_PER_MS * NS_PER_MS);
@@ -216,7 +216,7 @@ static void test_round_trip(void **state)
                 assert_string_equal(back->id, run->id);
                 assert_string_equal(back->target, name_is_valid(run->target) ? run->target : "");
                 assert_string_equal(back->profile, name_is_valid(run->profile.name) ? run->profile.name : "");
-                assert_int_equal(back->certifying, run->profile.certifying);
+                assert_int_equal(back->certifying, run->certifying);
                 assert_int_equal(back->state, run->state);
                 assert_int_equal(back->verdict, run->judgement.verdict);
                 assert_int_equal(past_run_ended(back), run_state_ended(run->state));

@@ -355,7 +355,7 @@ static void test_ends(void **state)
         run.facts.write_errno = EIO;
         run.facts.write_offset_bytes = 3200000000;
         j = judge(&run);
-        expect_detail(&j, REASON_WRITE_ERROR, "3200.0 MB");
+        expect_detail(&j, REASON_WRITE_ERROR, "3051.8 MiB");
         expect_detail(&j, REASON_WRITE_ERROR, "EIO");
 
         run_start(&run);
