@@ -78,10 +78,12 @@ static void trim(DeviceWindow *window)
 
 static void add_figures(const Survey *survey, const Row *row, DeviceWindow *window)
 {
-        Metrics figures = { .wkb_s = (double) row->wkb / SCALE_WKB / (double) survey->divisor,
-                            .w_await = (double) row->w_await / SCALE_AWAIT };
         bool passes = true;
+        Metrics figures;
 
+        metrics_forget(&figures); /* no other columns are read */
+        figures.wkb_s = (double) row->wkb / SCALE_WKB / (double) survey->divisor;
+        figures.w_await = (double) row->w_await / SCALE_AWAIT;
         /* With one of the columns missing, a row cannot be said to meet both limits. */
         for (CriterionName name = 0; row->kind == ROW_GOOD && name < N_CRITERIA; name++) {
                 bool met = criterion_met(survey->limits, name, criterion_value(name, &figures));
