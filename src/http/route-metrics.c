@@ -3,7 +3,7 @@
 
 #include "accept.h"
 #include "cached.h"
-#include "metrics.h"
+#include "exposition.h"
 #include "routes.h"
 #include "view-all.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics document. A metric is a row of the table. */
 
-#include "metrics.h"
+#include "exposition.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
