@@ -115,8 +115,10 @@ static void on_inspected(Target *target, void *userdata)
         if (!target->samples.ring) /* the state directory may be well again */
                 reopen_ring(manager, target);
         /* A run that waits begins with the newest facts. */
-        if (!target_is_waiting(target) || target_hangs(target))
+        if (target_hangs(target))
                 runs_set_ready(parts->runs, target);
+        else if (!target_is_waiting(target))
+                start_take_look(parts, target);
         update_verdict(parts, target);
         changed(manager);
         runs_dispatch(parts->runs);
@@ -191,6 +193,7 @@ static void take_sample(const Parts *parts, Target *target)
         Snapshot snapshot;
 
         target_inspect_if_old(target);
+        start_look_for_space(parts, target);
         verdicts_update_if_old(parts->verdicts, target, standing_of(parts, target), parts->config);
         if (!samples_read(&target->samples, &snapshot))
                 return;

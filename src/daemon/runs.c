@@ -6,6 +6,7 @@
 #include "journal.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 
 #include <errno.h>
 #include <math.h>
@@ -35,6 +36,7 @@ struct Runs {
         Slot slots[N_SLOTS];
         Lingering lingering[N_SLOTS];
         size_t n_lingering;
+        uint64_t wrote_ns; /* when the last run that wrote was gone, MONOTONIC; 0: none was */
         bool stopping;
 };
 
@@ -135,6 +137,8 @@ static void on_ended(Run *run, void *userdata)
                 if (device)
                         (void) device_copy(device, &lingering->device);
         }
+        if (record->bytes_written > 0)
+                runs->wrote_ns = clock_ns(CLOCK_MONOTONIC);
         if (slot) {
                 slot->run = NULL;
                 slot->ready = slot->stall_said = false;
@@ -160,6 +164,7 @@ static void on_gone(Run *run, void *userdata)
                 if (runs->lingering[i].run == run) {
                         target = runs->lingering[i].target;
                         forget_lingering(runs, i);
+                        runs->wrote_ns = clock_ns(CLOCK_MONOTONIC);
                         break;
                 }
         run_free(run);
@@ -379,12 +384,18 @@ const RunRecord *runs_find(const Runs *runs, const char *id)
         return NULL;
 }
 
-bool runs_linger(const Runs *runs, const Target *target)
+bool runs_wait_for_look(const Runs *runs, const Target *target)
 {
-        for (size_t i = 0; i < runs->n_lingering; i++)
-                if (runs->lingering[i].target == target)
-                        return true;
-        return false;
+        const Slot *slot = find_slot(runs, target);
+
+        return slot && slot->run && !slot->ready;
+}
+
+uint64_t runs_quiet_ns(const Runs *runs)
+{
+        if (runs->n_lingering > 0)
+                return 0;
+        return runs->wrote_ns ? clock_ns(CLOCK_MONOTONIC) - runs->wrote_ns : UINT64_MAX;
 }
 
 RunTally runs_tally(const Runs *runs, const Target *target)

@@ -76,7 +76,11 @@ size_t runs_count(const Runs *runs);
 /* The same by id. */
 const RunRecord *runs_find(const Runs *runs, const char *id);
 
-/* Whether the kernel still holds a writer of a run of TARGET that has ended. */
-bool runs_linger(const Runs *runs, const Target *target);
+/* Whether TARGET's run waits for runs_set_ready(). */
+bool runs_wait_for_look(const Runs *runs, const Target *target);
+
+/* How long ago, at most, the files of a run were given up; 0 while the kernel still holds a writer of one
+ * that has ended, UINT64_MAX when there was none. */
+uint64_t runs_quiet_ns(const Runs *runs);
 
 RunTally runs_tally(const Runs *runs, const Target *target);

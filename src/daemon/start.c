@@ -11,11 +11,77 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Facts from before the last run's files were gone would refuse the next one for their space. */
+/* What was seen of the space longer ago than this does not refuse a run: it is queued, and looked at. */
+#define FRESH_NS (1500 * NS_PER_MS)
+
+/* Where space is short it is looked at so often, so that what is known of it is fresh. */
+#define LOOK_FOR_SPACE_NS NS_PER_S
+
+/* A file system gives the space of files that are gone back in its own time: XFS was seen to take 11 s. */
+#define SETTLE_NS (20 * NS_PER_S)
+
+/* Where there is no device to judge that is the better reason, and the run will tell it. */
+static bool space_counts(const Target *target)
+{
+        return target->facts.error == 0 && target->facts.total_bytes > 0 && target_row(target);
+}
+
+static bool is_settling(const Parts *parts)
+{
+        return runs_quiet_ns(parts->runs) < SETTLE_NS;
+}
+
+static uint64_t facts_age_ns(const Target *target)
+{
+        return clock_ns(CLOCK_MONOTONIC) - target->inspected_ns;
+}
+
 static bool space_is_known(const Parts *parts, const Target *target)
 {
-        return target->facts.error == 0 && !target_is_waiting(target) && target->facts.total_bytes > 0 &&
-               !runs_linger(parts->runs, target);
+        return space_counts(target) && !target_is_waiting(target) && facts_age_ns(target) < FRESH_NS &&
+               !is_settling(parts);
+}
+
+/* As far as is known now. */
+static bool has_space(const Parts *parts, const Target *target, const Profile *profile, GuardAnswer *ret)
+{
+        const GuardFacts facts = { .target = target->config->name,
+                                   .test_space_bytes = profile_space_bytes(profile),
+                                   .space_known = space_counts(target),
+                                   .free_bytes = target->facts.free_bytes,
+                                   .total_bytes = target->facts.total_bytes };
+
+        return guard_space(&parts->config->guard, &facts, ret);
+}
+
+void start_take_look(const Parts *parts, Target *target)
+{
+        const RunRecord *run = runs_of(parts->runs, target);
+        char detail[sizeof((GuardAnswer){ 0 }.detail) + 40];
+        GuardAnswer guard;
+
+        if (!run || !runs_wait_for_look(parts->runs, target))
+                return;
+        if (has_space(parts, target, &run->profile, &guard)) {
+                runs_set_ready(parts->runs, target);
+        } else if (!is_settling(parts)) {
+                (void) snprintf(detail, sizeof detail, "%s. Free some, or use a smaller profile.",
+                                guard.detail);
+                runs_refuse(parts->runs, target, REASON_NO_SPACE, detail);
+        } /* else start_look_for_space() looks again */
+}
+
+void start_look_for_space(const Parts *parts, Target *target)
+{
+        const Profile *official = config_find_profile(parts->config, target->config->profile);
+        GuardAnswer guard;
+
+        if (target_is_waiting(target))
+                return;
+        if (runs_wait_for_look(parts->runs, target) ||
+            (official && facts_age_ns(target) >= LOOK_FOR_SPACE_NS &&
+             !has_space(parts, target, official, &guard)))
+                (void) target_inspect(target);
 }
 
 static GuardFacts guard_facts(const Parts *parts, const Target *target, const Profile *profile)
@@ -127,11 +193,8 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
         const GuardFacts facts = guard_facts(parts, target, profile);
         bool allowed = guards_allow(&config->guard, &facts, &guard);
         take_guard_answer(&guard, ret);
-        if (!allowed) {
-                if (guard.block == GUARD_NO_SPACE)
-                        (void) target_inspect(target); /* somebody may have made room since */
+        if (!allowed)
                 return 0;
-        }
         int r = runs_queue(parts->runs, target, profile, &config->limits, &config->guard,
                            config->sample_interval_ns, trigger, &run);
         if (r < 0)

@@ -196,12 +196,48 @@ def test_no_space_in_the_middle(fs, daemon, disk):
     assert it.nothing_left() is None
 
 
+def assert_no_space(service):
+    """Refused at once by what was just seen, or by the look that is taken for the run."""
+    answer = service.post("/run?profile=small")
+    if answer.status == 202:
+        run = service.wait_run(answer.json["runs"][0]["id"])
+        assert (run["verdict"], codes(run), run["bytes_written"]) == ("inconclusive", ["no_space"], 0), run
+    else:
+        assert (answer.status, answer.code) == (503, "no_space")
+
+
+@pytest.mark.parametrize("fs", ["xfs", "ext4"])
+def test_runs_one_after_another_where_only_one_has_room(fs, daemon, disk):
+    """The space of the last one's file comes back in the file system's own time, and is waited for."""
+    it = disk(programmable=False, size="700M", fs=fs)
+    service = daemon(it.path, count=400)
+    for _ in range(8):
+        run = service.whole_run()
+        assert (run["state"], run["bytes_written"]) == ("finished", run["bytes_total"]), run
+    it.fill(leave="100M")
+    assert_no_space(service)
+    it.unfill()
+    lab.wait_for("the space to be seen", lambda: service.post("/run?profile=small").status == 202)
+    lab.wait_for("the end", lambda: service.status["state"] == "idle")
+    assert service.target()["last_run"]["state"] == "finished"
+
+
+def test_no_device_is_the_better_reason(daemon, folder):
+    """A target in memory has too little space besides."""
+    target = folder / "memory"
+    target.mkdir()
+    lab.run("mount", "-t", "tmpfs", "-o", "size=16M", "tmpfs", target)
+    try:
+        run = daemon(target, count=300).whole_run()
+        assert (run["verdict"], codes(run)) == ("inconclusive", ["no_block_device"]), run
+    finally:
+        lab.run("umount", "-l", target)
+
+
 def test_too_little_space_is_refused_before(daemon, disk):
     it = disk(rate=GOOD)
     service = daemon(it.path, count=2000)
-    answer = service.post("/run?profile=small")
-    assert answer.status == 503 and answer.code == "no_space"
-    assert service.get("/runs").json["runs"] == []
+    assert_no_space(service)
 
 
 def test_removed_in_the_middle(daemon, disk):
@@ -248,8 +284,7 @@ def test_full_disk(daemon, tierprobe, disk):
     it = disk()
     it.fill(leave="1M")
     service = daemon(it.path)
-    answer = service.post("/run?profile=small")
-    assert (answer.status, answer.code) == (503, "no_space")
+    assert_no_space(service)
     done = tierprobe("run", it.path, "--count", 32)
     assert done.returncode == 3 and "no_space" in done.stdout
     it.unfill()
