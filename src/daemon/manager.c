@@ -263,13 +263,13 @@ static int start_ticking(Manager *manager)
 static void on_loaded(Config *config, HttpAccess *access, void *userdata)
 {
         Manager *manager = userdata;
-        _cleanup_(config_freep) Config *before = manager->parts.config;
 
-        if (runs_are_stopping(manager->parts.runs)) {
-                before = config; /* too late */
+        if (runs_are_stopping(manager->parts.runs)) { /* too late */
+                config_free(config);
                 http_access_unref(access);
                 return;
         }
+        _cleanup_(config_freep) Config *before = manager->parts.config;
         if (web_is_same(before, config)) {
                 http_server_set_access(manager->parts.http, access);
         } else {
