@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,28 @@ static void finish(Ring *ring)
                 assert_true(clock_ns(CLOCK_MONOTONIC) < deadline_ns);
                 (void) usleep(100);
         }
+}
+
+/* ---- a disk that does not read ---- */
+
+static bool read_fails;
+
+ssize_t __real_pread64(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread64(int fd, void *buf, size_t size, off_t offset)
+{
+        if (read_fails) {
+                errno = EIO;
+                return -1;
+        }
+        return __real_pread64(fd, buf, size, offset);
+}
+
+ssize_t __real_pread(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset);
+ssize_t __wrap_pread(int fd, void *buf, size_t size, off_t offset)
+{
+        return __wrap_pread64(fd, buf, size, offset);
 }
 
 static uint64_t fnv(const void *data, size_t size)
@@ -540,6 +563,30 @@ static void test_cut_header(void **state)
         assert_true(n_whole > 1000 && n_whole < PAGE);
 }
 
+/* A read error is not damage: the file stays what and where it is, and is there again when the disk is. */
+static void test_unreadable(void **state)
+{
+        Ring *nothing = NULL;
+        RingRecord record;
+        bool damaged = false;
+
+        (void) state;
+        copy_corpus("cache.ring");
+        read_fails = true;
+        assert_int_equal(ring_open(&nothing, dir_fd, NAME, 120, &damaged), -EIO);
+        read_fails = false;
+        assert_null(nothing);
+        assert_false(damaged);
+        assert_int_equal(count_set_aside_at(dir_fd), 0);
+        _cleanup_(ring_freep) Ring *ring = open_ring(120);
+        uint64_t first = ring_first_seq(ring), next = ring_next_seq(ring);
+        assert_int_equal(next - first, 120);
+        read_fails = true;
+        assert_int_equal(ring_read(ring, first, &record), -ENODATA);
+        read_fails = false;
+        assert_int_equal(ring_read(ring, first, &record), 0);
+}
+
 #define test_case(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
@@ -550,6 +597,7 @@ int main(void)
                 test_case(test_append_to_other_forms),
                 test_case(test_damaged_header),
                 test_case(test_cut_header),
+                test_case(test_unreadable),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
