@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a path to the row to judge: mount, file system, block device stack, identity.
  *
- * Knows base, libmount, and plain reads below the given roots. Never opens or stats the path itself: a hung
+ * Knows base, iostat, and plain reads below the given roots. Never opens or stats the path itself: a hung
  * disk would hang the caller; who needs that asks a child (probe.h, path_inspect()). */
 #pragma once
 

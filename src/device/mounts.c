@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount that holds a path. libmount parses the lines; which of them may matter is decided here first, so
- * that a hostile table of any size costs one pass, and a NUL or a cut line only itself. */
+/* The mount that holds a path. A table is gone through once, whatever its size, and a NUL or a cut line costs
+ * only itself. Not by libmount: it decodes a file system's options before they can be told apart, and
+ * replaces
+ * "/dev/root" by what this machine, not the table's, calls so. */
 
 #include "mounts.h"
 
 #include "tierprobe/cleanup.h"
 
 #include <errno.h>
-#include <libmount.h>
+#include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #define MOUNTS_ON_THE_WAY_MAX 4096
 
@@ -28,36 +28,100 @@ void mount_done(Mount *mount)
         *mount = (Mount){};
 }
 
-/* ---- which lines may matter ---- */
+/* ---- lines ---- */
 
-/* The next field of a line: blanks separate. Returns its length, 0 at the end. */
-static size_t next_field(const char **p, const char *end)
+/* A part of the table, still encoded (\040 is a blank). */
+typedef struct Field {
+        const char *text;
+        size_t size;
+} Field;
+
+/* One line: "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE SUPER-OPTIONS". */
+typedef struct Line {
+        int id, parent;
+        uint32_t major, minor;
+        Field root, point, options, filesystem, source, super_options;
+} Line;
+
+/* Takes the next field: blanks separate. It is empty at the end. */
+static Field next_field(Field *rest)
 {
-        const char *start = *p;
+        Field field = { .text = rest->text };
 
-        while (start < end && *start == ' ')
-                start++;
-        *p = start;
-        while (start < end && *start != ' ')
-                start++;
-        return (size_t) (start - *p);
+        while (rest->size > 0 && *rest->text == ' ')
+                rest->text++, rest->size--;
+        field.text = rest->text;
+        while (rest->size > 0 && *rest->text != ' ')
+                rest->text++, rest->size--;
+        field.size = (size_t) (rest->text - field.text);
+        return field;
 }
 
-static bool is_number(const char *s, size_t size)
+/* Takes what comes before one blank, or the end: the source of a mount may be empty. */
+static Field next_field_or_none(Field *rest)
 {
-        size_t i = 0;
-
-        while (i < size && s[i] >= '0' && s[i] <= '9')
-                i++;
-        return size > 0 && i == size;
+        if (rest->size > 0) /* the blank before it */
+                rest->text++, rest->size--;
+        if (rest->size > 0 && *rest->text == ' ')
+                return (Field){ .text = rest->text };
+        return next_field(rest);
 }
 
-static bool is_major_minor(const char *s, size_t size)
+static bool take_number(Field *field, uint64_t max, uint64_t *ret)
 {
-        const char *colon = memchr(s, ':', size);
+        uint64_t value = 0;
+        size_t n = 0;
 
-        return colon && is_number(s, (size_t) (colon - s)) &&
-               is_number(colon + 1, size - (size_t) (colon - s) - 1);
+        for (; n < field->size && field->text[n] >= '0' && field->text[n] <= '9'; n++) {
+                value = value * 10 + (uint64_t) (field->text[n] - '0');
+                if (value > max)
+                        return false;
+        }
+        field->text += n;
+        field->size -= n;
+        *ret = value;
+        return n > 0;
+}
+
+static bool take_numbers(Field *rest, Line *line)
+{
+        uint64_t id, parent, major, minor;
+        Field first = next_field(rest), second = next_field(rest), device = next_field(rest);
+
+        if (!take_number(&first, INT_MAX, &id) || first.size > 0 || !take_number(&second, INT_MAX, &parent) ||
+            second.size > 0 || !take_number(&device, UINT32_MAX, &major) || device.size == 0 ||
+            *device.text != ':')
+                return false;
+        device.text++, device.size--;
+        if (!take_number(&device, UINT32_MAX, &minor) || device.size > 0)
+                return false;
+        line->id = (int) id;
+        line->parent = (int) parent;
+        line->major = (uint32_t) major;
+        line->minor = (uint32_t) minor;
+        return true;
+}
+
+static bool parse_line(const char *text, size_t size, Line *ret)
+{
+        Field rest = { .text = text, .size = size }, tag;
+        Line line = { .id = 0 };
+
+        if (memchr(text, '\0', size) || !take_numbers(&rest, &line))
+                return false;
+        line.root = next_field(&rest);
+        line.point = next_field(&rest);
+        line.options = next_field(&rest);
+        do
+                tag = next_field(&rest);
+        while (tag.size > 0 && !(tag.size == 1 && *tag.text == '-'));
+        line.filesystem = next_field(&rest);
+        line.source = next_field_or_none(&rest);
+        line.super_options = next_field(&rest); /* "rw" or "ro" at the least: without it the line is cut */
+        if (line.filesystem.size == 0 || line.super_options.size == 0)
+                return false;
+        *ret = line;
+        return true;
 }
 
 static bool is_octal(const char *s)
@@ -65,156 +129,101 @@ static bool is_octal(const char *s)
         return s[0] >= '0' && s[0] <= '3' && s[1] >= '0' && s[1] <= '7' && s[2] >= '0' && s[2] <= '7';
 }
 
-/* Whether directory NAME of LENGTH is PATH or above it. */
-static bool holds(const char *name, size_t length, const char *path)
+/* Takes the next character of a field. */
+static char next_char(Field *rest)
 {
-        if (length == 1 && name[0] == '/')
-                return path[0] == '/';
-        return strncmp(path, name, length) == 0 && (path[length] == '\0' || path[length] == '/');
+        char c = *rest->text++;
+
+        rest->size--;
+        if (c == '\\' && rest->size >= 3 && is_octal(rest->text)) {
+                c = (char) ((rest->text[0] - '0') << 6 | (rest->text[1] - '0') << 3 | (rest->text[2] - '0'));
+                rest->text += 3;
+                rest->size -= 3;
+        }
+        return c;
 }
 
-/* The same for a field that is still encoded. */
-static bool field_holds(const char *field, size_t size, const char *path)
+/* The caller's, free(). An encoded NUL ends it. NULL: out of memory. */
+static char *decode(Field field)
+{
+        char *text = malloc(field.size + 1), *out = text;
+
+        while (text && field.size > 0)
+                *out++ = next_char(&field);
+        if (text)
+                *out = '\0';
+        return text;
+}
+
+/* Whether the directory that is encoded in FIELD is PATH or above it; RET_LENGTH gets how long it is. */
+static bool field_holds(Field field, const char *path, size_t *ret_length)
 {
         const char *p = path;
 
-        if (size == 1)
-                return field[0] == '/' && path[0] == '/';
-        for (size_t i = 0; i < size; p++) {
-                char c = field[i++];
-                if (c == '\\' && size - i >= 3 && is_octal(field + i)) {
-                        c = (char) ((field[i] - '0') << 6 | (field[i + 1] - '0') << 3 | (field[i + 2] - '0'));
-                        i += 3;
-                }
-                if (*p == '\0' || *p != c)
-                        return false;
+        if (field.size == 1 && field.text[0] == '/') {
+                *ret_length = 1;
+                return path[0] == '/';
         }
-        return size > 0 && (*p == '\0' || *p == '/');
-}
-
-/* Whether a line begins as mountinfo does, and mounts something on the way to PATH. */
-static bool line_on_the_way(const char *line, size_t size, const char *path)
-{
-        const char *p = line, *end = line + size;
-        size_t n;
-
-        if (memchr(line, '\0', size))
+        if (field.size == 0)
                 return false;
-        for (int i = 0; i < 2; i++, p += n) { /* id, parent */
-                n = next_field(&p, end);
-                if (!is_number(p, n))
+        for (; field.size > 0; p++)
+                if (*p == '\0' || *p != next_char(&field))
                         return false;
-        }
-        n = next_field(&p, end);
-        if (!is_major_minor(p, n))
-                return false;
-        p += n;
-        p += next_field(&p, end); /* root */
-        n = next_field(&p, end);
-        return field_holds(p, n, path);
-}
-
-/* Copies the lines that may matter, each with a newline (libmount leaks on a broken last line without). */
-static int lines_on_the_way(const char *text, size_t size, const char *path, char **ret, size_t *ret_size)
-{
-        _cleanup_free_ char *lines = NULL;
-        size_t used = 0, n = 0;
-
-        for (const char *line = text, *end = text + size; line < end;) {
-                const char *newline = memchr(line, '\n', (size_t) (end - line));
-                size_t length = (size_t) ((newline ? newline : end) - line);
-                if (line_on_the_way(line, length, path)) {
-                        if (++n > MOUNTS_ON_THE_WAY_MAX)
-                                return -E2BIG;
-                        char *grown = realloc(lines, used + length + 1);
-                        if (!grown)
-                                return -ENOMEM;
-                        lines = grown;
-                        memcpy(lines + used, line, length);
-                        lines[used + length] = '\n';
-                        used += length + 1;
-                }
-                line += length + 1;
-        }
-        *ret = TAKE_PTR(lines);
-        *ret_size = used;
-        return 0;
+        *ret_length = (size_t) (p - path);
+        return *p == '\0' || *p == '/';
 }
 
 /* ---- the walk ---- */
 
-static void mnt_unref_tablep(struct libmnt_table **table)
-{
-        mnt_unref_table(*table);
-}
-
-static void free_iterp(struct libmnt_iter **iter)
-{
-        mnt_free_iter(*iter);
-}
-
-static int pass_over(struct libmnt_table *table, const char *filename, int line)
-{
-        (void) table;
-        (void) filename;
-        (void) line;
-        return 1;
-}
-
-static int parse_lines(char *lines, size_t size, struct libmnt_table **ret)
-{
-        _cleanup_(mnt_unref_tablep) struct libmnt_table *table = mnt_new_table();
-        if (!table)
-                return -ENOMEM;
-        _cleanup_fclose_ FILE *stream = fmemopen(lines, size, "r");
-        if (!stream)
-                return -ENOMEM;
-        if (mnt_table_set_parser_errcb(table, pass_over) < 0 ||
-            mnt_table_parse_stream(table, stream, "mountinfo") < 0)
-                return -ENOMEM; /* every other error has been passed over */
-        *ret = TAKE_PTR(table);
-        return 0;
-}
-
-/* A mount on the way, as far as the walk needs it. */
+/* A mount on the way. */
 typedef struct Step {
-        struct libmnt_fs *fs;
+        Line line;
         int id, parent;
-        size_t length;
+        size_t length;      /* of its mount point */
         bool free_standing; /* its parent is not among them: behind the root of a chroot, or the root's own */
         bool taken;
 } Step;
 
-static int find_steps(struct libmnt_table *table, const char *path, Step **ret, size_t *ret_n)
+static int add_step(Step **steps, size_t *n, const Line *line, size_t length)
 {
-        int n = mnt_table_get_nents(table);
-        size_t n_steps = 0;
-        struct libmnt_fs *fs;
+        if (*n >= MOUNTS_ON_THE_WAY_MAX)
+                return -E2BIG;
+        if ((*n & (*n - 1)) == 0) { /* grows at powers of two */
+                Step *grown = reallocarray(*steps, *n > 0 ? *n * 2 : 1, sizeof *grown);
+                if (!grown)
+                        return -ENOMEM;
+                *steps = grown;
+        }
+        (*steps)[(*n)++] = (Step){ .line = *line, .id = line->id, .parent = line->parent, .length = length };
+        return 0;
+}
 
-        _cleanup_free_ Step *steps = calloc(n > 0 ? (size_t) n : 1, sizeof *steps);
-        _cleanup_(free_iterp) struct libmnt_iter *iter = mnt_new_iter(MNT_ITER_FORWARD);
-        if (!steps || !iter)
-                return -ENOMEM;
-        while (mnt_table_next_fs(table, iter, &fs) == 0) {
-                const char *target = mnt_fs_get_target(fs);
-                if (target && mnt_fs_get_fstype(fs) && holds(target, strlen(target), path))
-                        steps[n_steps++] = (Step){
-                                .fs = fs,
-                                .id = mnt_fs_get_id(fs),
-                                .parent = mnt_fs_get_parent_id(fs),
-                                .length = strlen(target),
-                        };
+static int find_steps(const char *text, size_t size, const char *path, Step **ret, size_t *ret_n)
+{
+        _cleanup_free_ Step *steps = NULL;
+        size_t n = 0;
+
+        for (const char *p = text, *end = text + size; p < end;) {
+                const char *newline = memchr(p, '\n', (size_t) (end - p));
+                size_t length = (size_t) ((newline ? newline : end) - p), point_length = 0;
+                Line line;
+                if (parse_line(p, length, &line) && field_holds(line.point, path, &point_length)) {
+                        int r = add_step(&steps, &n, &line, point_length);
+                        if (r < 0)
+                                return r;
+                }
+                p += length + 1;
         }
 
         /* A parent that is mounted deeper than its child is no parent: the numbers are not to be trusted. */
-        for (size_t i = 0; i < n_steps; i++) {
+        for (size_t i = 0; i < n; i++) {
                 steps[i].free_standing = true;
-                for (size_t j = 0; j < n_steps && steps[i].free_standing; j++)
+                for (size_t j = 0; j < n && steps[i].free_standing; j++)
                         if (steps[j].id == steps[i].parent && j != i && steps[j].length <= steps[i].length)
                                 steps[i].free_standing = false;
         }
         *ret = TAKE_PTR(steps);
-        *ret_n = n_steps;
+        *ret_n = n;
         return 0;
 }
 
@@ -236,52 +245,19 @@ static Step *next_step(Step *steps, size_t n, const Step *at)
         return next;
 }
 
-static char *copy_text(const char *text)
-{
-        return strdup(text ? text : "");
-}
-
-/* mnt_unmangle() takes no empty text. */
-static char *decode(const char *text)
-{
-        return text[0] != '\0' ? mnt_unmangle(text) : strdup("");
-}
-
-/* The last field of the line that became FS: libmount keeps it decoded only. */
-static char *super_options_encoded(struct libmnt_fs *fs, const char *lines, size_t size)
-{
-        const char *decoded = mnt_fs_get_fs_options(fs);
-
-        for (const char *line = lines, *end; decoded && line < lines + size; line = end + 1) {
-                end = memchr(line, '\n', (size_t) (lines + size - line));
-                if (strtol(line, NULL, 10) != mnt_fs_get_id(fs))
-                        continue;
-                const char *blank = memrchr(line, ' ', (size_t) (end - line));
-                if (!blank)
-                        continue;
-                _cleanup_free_ char *field = strndup(blank + 1, (size_t) (end - blank) - 1);
-                _cleanup_free_ char *plain = field ? decode(field) : NULL;
-                if (!plain)
-                        return NULL;
-                if (strcmp(plain, decoded) == 0)
-                        return TAKE_PTR(field);
-        }
-        return strdup("");
-}
-
-static int mount_from_fs(struct libmnt_fs *fs, const char *lines, size_t lines_size, Mount *ret)
+static int mount_from_line(const Line *line, Mount *ret)
 {
         Mount mount = {
-                .id = mnt_fs_get_id(fs),
-                .major = major(mnt_fs_get_devno(fs)),
-                .minor = minor(mnt_fs_get_devno(fs)),
-                .mount_point = copy_text(mnt_fs_get_target(fs)),
-                .root = copy_text(mnt_fs_get_root(fs)),
-                .filesystem = copy_text(mnt_fs_get_fstype(fs)),
-                .source = copy_text(mnt_fs_get_source(fs)),
-                .options = copy_text(mnt_fs_get_vfs_options(fs)),
-                .super_options = copy_text(mnt_fs_get_fs_options(fs)),
-                .super_options_encoded = super_options_encoded(fs, lines, lines_size),
+                .id = line->id,
+                .major = line->major,
+                .minor = line->minor,
+                .mount_point = decode(line->point),
+                .root = decode(line->root),
+                .filesystem = decode(line->filesystem),
+                .source = decode(line->source),
+                .options = decode(line->options),
+                .super_options = decode(line->super_options),
+                .super_options_encoded = strndup(line->super_options.text, line->super_options.size),
         };
 
         if (!mount.mount_point || !mount.root || !mount.filesystem || !mount.source || !mount.options ||
@@ -295,26 +271,16 @@ static int mount_from_fs(struct libmnt_fs *fs, const char *lines, size_t lines_s
 
 int mounts_find(const char *text, size_t size, const char *path, Mount *ret)
 {
-        _cleanup_free_ char *lines = NULL;
-        _cleanup_(mnt_unref_tablep) struct libmnt_table *table = NULL;
         _cleanup_free_ Step *steps = NULL;
-        size_t lines_size = 0, n_steps = 0;
         const Step *at = NULL;
+        size_t n_steps = 0;
 
-        int r = lines_on_the_way(text, size, path, &lines, &lines_size);
-        if (r < 0)
-                return r;
-        if (lines_size == 0)
-                return -ENOENT;
-        r = parse_lines(lines, lines_size, &table);
-        if (r < 0)
-                return r;
-        r = find_steps(table, path, &steps, &n_steps);
+        int r = find_steps(text, size, path, &steps, &n_steps);
         if (r < 0)
                 return r;
         for (Step *next; (next = next_step(steps, n_steps, at)); at = next)
                 next->taken = true;
-        return at ? mount_from_fs(at->fs, lines, lines_size, ret) : -ENOENT;
+        return at ? mount_from_line(&at->line, ret) : -ENOENT;
 }
 
 int mount_option(const char *options_encoded, const char *name, char **ret)
@@ -324,8 +290,7 @@ int mount_option(const char *options_encoded, const char *name, char **ret)
         for (const char *p = options_encoded; *p != '\0'; p += *p == ',') {
                 size_t length = strcspn(p, ",");
                 if (length > n && strncmp(p, name, n) == 0 && p[n] == '=') {
-                        _cleanup_free_ char *value = strndup(p + n + 1, length - n - 1);
-                        char *decoded = value ? decode(value) : NULL;
+                        char *decoded = decode((Field){ .text = p + n + 1, .size = length - n - 1 });
                         if (!decoded)
                                 return -ENOMEM;
                         *ret = decoded;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mount that holds a path, from the text of a mountinfo file. The only user of libmount. Pure: reads no
- * file. */
+/* The mount that holds a path, from the text of a mountinfo file. Pure: reads no file. */
 #pragma once
 
 #include <stddef.h>

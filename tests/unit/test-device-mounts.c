@@ -171,6 +171,44 @@ static void test_hostile(void **state)
         }
 }
 
+/* What the kernel escapes comes back, options stay apart, a source may be empty, and tags come in any number.
+ */
+static void test_fields(void **state)
+{
+        static const char text[] =
+                "12 10 8:3 /a\\040b /c\\011d rw,noatime shared:1 master:2 propagate_from:3 - "
+                "overlay over\\134lay rw,lowerdir=/x\\054y,upperdir=/u\\040p\n"
+                "13 10 0:40 / /empty rw -  tmpfs  rw,size=4k\n"
+                "14 10 4294967296:0 / /large rw - xfs x rw\n"
+                "15 10 8:-1 / /negative rw - xfs x rw\n"
+                "99999999999 10 8:1 / /number rw - xfs x rw\n";
+        Mount mount = {};
+        char *value = NULL;
+
+        (void) state;
+        assert_int_equal(mounts_find(text, sizeof text - 1, "/c\td/e", &mount), 0);
+        assert_int_equal(mount.id, 12);
+        assert_string_equal(mount.root, "/a b");
+        assert_string_equal(mount.mount_point, "/c\td");
+        assert_string_equal(mount.options, "rw,noatime");
+        assert_string_equal(mount.filesystem, "overlay");
+        assert_string_equal(mount.source, "over\\lay");
+        assert_string_equal(mount.super_options, "rw,lowerdir=/x,y,upperdir=/u p");
+        assert_int_equal(mount_option(mount.super_options_encoded, "lowerdir", &value), 0);
+        assert_string_equal(value, "/x,y");
+        free(value);
+        mount_done(&mount);
+
+        assert_int_equal(mounts_find(text, sizeof text - 1, "/empty", &mount), 0);
+        assert_string_equal(mount.filesystem, "tmpfs");
+        assert_string_equal(mount.source, "");
+        assert_string_equal(mount.super_options, "rw,size=4k");
+        mount_done(&mount);
+        assert_int_equal(mounts_find(text, sizeof text - 1, "/large", &mount), -ENOENT);
+        assert_int_equal(mounts_find(text, sizeof text - 1, "/negative", &mount), -ENOENT);
+        assert_int_equal(mounts_find(text, sizeof text - 1, "/number", &mount), -ENOENT);
+}
+
 static void test_many(void **state)
 {
         Mount mount = {};
@@ -215,10 +253,8 @@ static void test_option(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_walk),
-                cmocka_unit_test(test_hostile),
-                cmocka_unit_test(test_many),
-                cmocka_unit_test(test_option),
+                cmocka_unit_test(test_walk), cmocka_unit_test(test_hostile), cmocka_unit_test(test_fields),
+                cmocka_unit_test(test_many), cmocka_unit_test(test_option),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
