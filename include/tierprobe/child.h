@@ -34,8 +34,9 @@ bool child_reap(Child *child, siginfo_t *ret);
 /* Frees a child that child_reap() said has ended. */
 Child *child_free(Child *child);
 
-/* Kills and forgets. What cannot be reaped now, since the kernel holds it, is kept in a list of the process
- * and tried again whenever a child is made or abandoned. Takes NULL, returns NULL. */
+/* Ends by SIGTERM, which a child may hold back for a moment to clear up, and forgets. What cannot be reaped
+ * now, since the kernel holds it, is kept in a list of the process and tried again whenever a child is made
+ * or abandoned. Takes NULL, returns NULL. */
 Child *child_abandon(Child *child);
 
 /* Reaps what can be reaped of the abandoned ones; returns how many are left. */

@@ -61,8 +61,8 @@ void run_refuse(Run *run, ReasonCode reason, const char *detail);
  */
 void run_abort(Run *run, const char *detail);
 
-/* Ends it as aborted here and now, whatever the writers do: they are killed, and `gone` follows `ended` when
- * the kernel lets go of them. For owners that cannot wait. */
+/* Ends it as aborted here and now, whatever the writers do: they are asked to stop and killed later, and
+ * `gone` follows `ended` when the kernel lets go of them. For owners that cannot wait. */
 void run_cut(Run *run, const char *detail);
 
 /* The record as of now. Borrowed, valid until the run is freed or the record is taken; NULL after that. */

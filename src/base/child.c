@@ -156,6 +156,13 @@ void child_kill(Child *child)
         (void) pidfd_send_signal(child->pidfd, SIGKILL, NULL, 0);
 }
 
+/* One that holds the signal back for a moment, to clear up, ends after that; one that was stopped, too. */
+static void child_ask(Child *child)
+{
+        (void) pidfd_send_signal(child->pidfd, SIGTERM, NULL, 0);
+        (void) pidfd_send_signal(child->pidfd, SIGCONT, NULL, 0);
+}
+
 bool child_reap(Child *child, siginfo_t *ret)
 {
         siginfo_t info = { 0 };
@@ -175,7 +182,7 @@ bool child_reap(Child *child, siginfo_t *ret)
 Child *child_abandon(Child *child)
 {
         if (child) {
-                child_kill(child);
+                child_ask(child);
                 close_fdp(&child->socket);
                 child->next_abandoned = abandoned;
                 abandoned = child;

@@ -9,8 +9,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -137,22 +139,51 @@ ProbeOutcome test_file_check_space(int dir_fd, uint64_t needed_bytes, uint64_t m
         return PROBE_NO_SPACE;
 }
 
+/* Signals that end a process wait while a file has a name; that of the parent's death becomes one that can.
+ */
+typedef struct HeldSignals {
+        sigset_t mask;
+        int death_signal;
+} HeldSignals;
+
+static void hold_signals(HeldSignals *held)
+{
+        sigset_t all;
+
+        (void) sigfillset(&all);
+        (void) sigprocmask(SIG_BLOCK, &all, &held->mask);
+        held->death_signal = 0;
+        (void) prctl(PR_GET_PDEATHSIG, &held->death_signal);
+        if (held->death_signal != 0)
+                (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+static void release_signals(const HeldSignals *held)
+{
+        if (held->death_signal != 0)
+                (void) prctl(PR_SET_PDEATHSIG, held->death_signal);
+        (void) sigprocmask(SIG_SETMASK, &held->mask, NULL);
+}
+
 /* For file systems that cannot make a file without a name: it has one for a moment. */
 static int create_and_unlink(int dir_fd, int flags)
 {
         char name[48] = ".tierprobe-";
         unsigned char random[16];
+        HeldSignals held;
 
         if (getrandom(random, sizeof random, 0) != (ssize_t) sizeof random)
                 return -EAGAIN;
         for (size_t i = 0; i < sizeof random; i++)
                 (void) snprintf(name + strlen(name), 3, "%02x", random[i]);
 
+        hold_signals(&held);
         int fd = openat(dir_fd, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
         int error = errno;
         /* Refused flags may leave the created file behind. With 128 random bits no other can be meant. */
         if (error != EEXIST || fd >= 0)
                 (void) unlinkat(dir_fd, name, 0);
+        release_signals(&held);
         return fd < 0 ? -error : fd;
 }
 

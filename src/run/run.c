@@ -215,6 +215,10 @@ static int on_grace_over(sd_event_source *source, uint64_t usec, void *userdata)
         (void) source;
         (void) usec;
         source_free(&run->grace_timer);
+        if (run->ended) { /* it was cut, and the record is its owner's */
+                probe_kill(run->probe);
+                return 0;
+        }
         close_window(run);
         refresh(run);
         if (!run->window_closed)
@@ -335,11 +339,15 @@ static int on_probe(sd_event_source *source, int fd, uint32_t revents, void *use
                 run->events.changed(run, run->events.userdata);
                 return 0;
         case PROBE_DONE:
-                close_window(run);
-                refresh(run);
-                run_set_end_from_outcome(run);
+                if (!run->ended) { /* else it was cut, and the record is its owner's */
+                        close_window(run);
+                        refresh(run);
+                        run_set_end_from_outcome(run);
+                }
                 probe_release(run->probe);
-                return arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + CLOSING_NS, on_grace_over);
+                return arm(run, &run->grace_timer,
+                           clock_ns(CLOCK_MONOTONIC) + (run->aborting ? GRACE_NS : CLOSING_NS),
+                           on_grace_over);
         case PROBE_GONE:
                 break;
         }
@@ -485,8 +493,8 @@ void run_abort(Run *run, const char *detail)
                 finish_unstarted(run);
                 return;
         }
-        close_window(run);
-        probe_kill(run->probe);
+        /* Asked first: one that is making its file must not be killed while that has a name. */
+        probe_stop(run->probe);
         (void) arm(run, &run->grace_timer, clock_ns(CLOCK_MONOTONIC) + GRACE_NS, on_grace_over);
 }
 
@@ -497,8 +505,8 @@ void run_cut(Run *run, const char *detail)
         run_abort(run, detail);
         /* Without writers that was the end, and the run may be freed. */
         if (!unstarted && !run->ended) {
-                source_free(&run->grace_timer);
-                finish(run);
+                close_window(run);
+                finish(run); /* the time of grace goes on for the writers */
         }
 }
 

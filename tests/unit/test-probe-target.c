@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +24,7 @@
 /* Which errno a call with the flag gets; 0: the kernel decides. */
 static struct {
         int nameless, direct, always;
+        bool end_when_made;     /* somebody ends this process as soon as the file has its name */
         bool made_all_the_same; /* a refused O_DIRECT leaves the created file behind, as Linux does */
 } refuse;
 
@@ -45,6 +48,8 @@ int __wrap_openat(int dir_fd, const char *path, int flags, ...)
                 int fd = __real_openat(dir_fd, path, flags & ~O_DIRECT, 0600);
                 if (fd >= 0 && flags & O_DIRECT)
                         (void) fcntl(fd, F_SETFL, O_DIRECT);
+                if (fd >= 0 && flags & O_CREAT && refuse.end_when_made)
+                        (void) kill(getpid(), SIGTERM);
                 return fd;
         }
         errno = error;
@@ -103,6 +108,29 @@ static void test_without_tmpfile(void **state)
                 refuse.nameless = errors[i];
                 expect_file(*state, dir_fd);
         }
+}
+
+/* It ends, but not before the name is gone. */
+static void test_ended_while_it_has_a_name(void **state)
+{
+        _cleanup_close_ int dir_fd = open_directory(*state);
+        int status = 0;
+
+        refuse.nameless = EOPNOTSUPP;
+        refuse.end_when_made = true;
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                int fd = -1, error = 0;
+
+                (void) signal(SIGTERM, SIG_DFL);
+                (void) test_file_create(dir_fd, &fd, &error);
+                _exit(0); /* not reached */
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), SIGTERM);
+        assert_int_equal(fixture_entries(*state), 0);
 }
 
 static void test_direct_refused(void **state)
@@ -183,7 +211,8 @@ static void test_space(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                TEST(test_without_tmpfile), TEST(test_direct_refused), TEST(test_other_refusals),
+                TEST(test_without_tmpfile), TEST(test_ended_while_it_has_a_name),
+                TEST(test_direct_refused),  TEST(test_other_refusals),
                 TEST(test_failed_writes),   TEST(test_space),
         };
 
