@@ -376,7 +376,7 @@ static int stat_in_dev(const char *name, unsigned depth, struct stat *ret)
 int blocks_find_written(Blocks *blocks, const char *text, BlockId *ret)
 {
         const char *name = strncmp(text, "/dev/", 5) == 0 ? text + 5 : text;
-        struct stat st;
+        struct stat st = {};
 
         if (name[0] == '\0' || name[0] == '/')
                 return -ENOENT;
