@@ -89,9 +89,13 @@ Limits limits_default(void)
 bool limits_are_documented(const Limits *limits)
 {
         const Limits documented = limits_default();
+        bool same = !isless(limits->pass_ratio, documented.pass_ratio) &&
+                    !isgreater(limits->pass_ratio, documented.pass_ratio);
 
-        return memcmp(limits, &documented, sizeof documented) ==
-               0; /* nothing but numbers, none of them NAN */
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                same = same && !isless(limits->value[name], documented.value[name]) &&
+                       !isgreater(limits->value[name], documented.value[name]);
+        return same;
 }
 
 /* Compared in the unit of the limit: a value that is the limit as a decimal number is then the very same
