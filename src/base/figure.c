@@ -47,11 +47,11 @@ size_t figure_format(char buf[FIGURE_SIZE], double value)
         int exponent = 0, n = DIGITS;
 
         if (!isfinite(value)) {
-                (void) strcpy(buf, "null");
+                memcpy(buf, "null", 5);
                 return 4;
         }
         if (!(size > 0)) {
-                (void) strcpy(buf, "0");
+                memcpy(buf, "0", 2);
                 return 1;
         }
         if (size < 1e-5 || size >= 1e15)

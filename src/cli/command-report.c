@@ -18,10 +18,12 @@
 
 #define MAX_RUN_BYTES ((size_t) 64 << 20)
 
-/* What the report is made of: three arrays of the same length, as page.h takes them. */
+#define MAX_PARTS 4096
+
+/* What the report is made of: three arrays, as page.h takes them. */
 typedef struct Parts {
-        const json_t **documents;
-        const char **names, **errors;
+        const json_t *documents[MAX_PARTS];
+        const char *names[MAX_PARTS], *errors[MAX_PARTS];
         size_t n;
 } Parts;
 
@@ -32,24 +34,12 @@ static void parts_done(Parts *parts)
                 free((char *) (uintptr_t) parts->names[i]);
                 free((char *) (uintptr_t) parts->errors[i]);
         }
-        free(parts->documents);
-        free(parts->names);
-        free(parts->errors);
 }
 
-/* Adds a part; DOCUMENT's reference is taken. ERROR NULL: there is a document. */
+/* Adds a part; DOCUMENT's reference is taken. ERROR NULL: there is a document. False: there are too many. */
 static bool parts_add(Parts *parts, json_t *document, const char *name, const char *error)
 {
-        const json_t **documents = realloc(parts->documents, (parts->n + 1) * sizeof *documents);
-        if (documents)
-                parts->documents = documents;
-        const char **names = realloc(parts->names, (parts->n + 1) * sizeof *names);
-        if (names)
-                parts->names = names;
-        const char **errors = realloc(parts->errors, (parts->n + 1) * sizeof *errors);
-        if (errors)
-                parts->errors = errors;
-        if (!documents || !names || !errors) {
+        if (parts->n == MAX_PARTS) {
                 json_decref(document);
                 return false;
         }
@@ -202,7 +192,7 @@ static const char help[] =
 int cli_report(int argc, char *argv[])
 {
         ClientCommand command = { .name = "report", .help = help };
-        _cleanup_(parts_done) Parts parts = { 0 };
+        static Parts parts;
         int r = client_command_parse(&command, " url html markdown", argc, argv);
 
         if (r != 0)
@@ -219,14 +209,16 @@ int cli_report(int argc, char *argv[])
 
         if (!client)
                 return CLI_UNKNOWN;
-        if (n == 1 && run_id_is_valid(first))
+        if (first && n == 1 && run_id_is_valid(first))
                 status = add_run(&parts, &command, client, one, first);
-        else if (n == 1 && access(first, F_OK) == 0)
+        else if (first && n == 1 && access(first, F_OK) == 0)
                 status = add_file(&parts, first);
         else
                 status = add_hosts(&parts, &command, client,
                                    n > 0 ? (const char *const *) argv + command.first : &one, n > 0 ? n : 1);
         if (parts.n == 0)
                 return CLI_UNKNOWN;
-        return client_worse(status, write_report(&command, &parts));
+        status = client_worse(status, write_report(&command, &parts));
+        parts_done(&parts);
+        return status;
 }

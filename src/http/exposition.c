@@ -142,7 +142,7 @@ static void write_certificate(const Writer *writer, const Row *row)
         int64_t expiry_ns = writer->facts->service->certificate_expiry_real_ns;
 
         if (expiry_ns)
-                add_sample(writer, row, "", NULL, (double) (expiry_ns / (int64_t) NS_PER_S));
+                add_sample(writer, row, "", NULL, floor((double) expiry_ns / (double) NS_PER_S));
 }
 
 static void write_requests(const Writer *writer, const Row *row)

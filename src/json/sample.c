@@ -69,7 +69,7 @@ typedef struct Writer {
 
 static void add(Writer *writer, const char *text, size_t size)
 {
-        if ((size_t) (writer->end - writer->at) < size) {
+        if (!writer->at || (size_t) (writer->end - writer->at) < size) {
                 writer->at = writer->end = NULL; /* it does not fit */
                 return;
         }

@@ -53,25 +53,33 @@ static void label(FILE *out, double x, double y, const char *anchor, double valu
                        value, unit ? " " : "", unit ? unit : "");
 }
 
+#define MAX_TICKS 20 /* a scale has fewer, but for figures that no device has */
+
 static void axes(FILE *out, const Chart *chart, const Scale *scale)
 {
-        double step = nice_step(scale->y_max, 4);
+        double step = nice_step(scale->y_max, 4), first;
 
-        for (double y = 0; y <= scale->y_max * 1.0001; y += step) {
+        for (int i = 0; i < MAX_TICKS && i * step <= scale->y_max * 1.0001; i++) {
+                double y = to_y(scale, i * step);
+
                 (void) fprintf(out,
                                "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n",
-                               LEFT, WIDTH - RIGHT, to_y(scale, y), to_y(scale, y));
-                label(out, LEFT - 6, to_y(scale, y) + 4, "end", y, NULL);
+                               LEFT, WIDTH - RIGHT, y, y);
+                label(out, LEFT - 6, y + 4, "end", i * step, NULL);
         }
         if (scale->log_x) {
-                for (double x = pow(10, floor(log10(scale->x_min))); x <= scale->x_max; x *= 10)
-                        if (x >= scale->x_min)
-                                label(out, to_x(scale, x), HEIGHT - 8, "middle", x, chart->x_unit);
+                first = floor(log10(scale->x_min));
+                for (int i = 0; i < MAX_TICKS && pow(10, first + i) <= scale->x_max; i++)
+                        if (pow(10, first + i) >= scale->x_min)
+                                label(out, to_x(scale, pow(10, first + i)), HEIGHT - 8, "middle",
+                                      pow(10, first + i), chart->x_unit);
                 return;
         }
         step = nice_step(scale->x_max - scale->x_min, 6);
-        for (double x = ceil(scale->x_min / step) * step; x <= scale->x_max; x += step)
-                label(out, to_x(scale, x), HEIGHT - 8, "middle", x, chart->x_unit);
+        first = ceil(scale->x_min / step);
+        for (int i = 0; i < MAX_TICKS && (first + i) * step <= scale->x_max; i++)
+                label(out, to_x(scale, (first + i) * step), HEIGHT - 8, "middle", (first + i) * step,
+                      chart->x_unit);
 }
 
 static void draw_line(FILE *out, const Chart *chart, const Scale *scale)
