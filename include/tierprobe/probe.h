@@ -140,6 +140,9 @@ void probe_kill(Probe *probe);    /* SIGKILL to all; files vanish with them: CLO
 /* From memory alone: never blocks, may be called as often as one likes. */
 void probe_progress(const Probe *probe, ProbeProgress *ret);
 
+/* The pids of the writers that have not ended, at most MAX; returns how many. */
+size_t probe_writers(const Probe *probe, pid_t *ret, size_t max);
+
 /* Merges every stream's histogram into RET (which is overwritten). */
 void probe_latency(const Probe *probe, Histogram *ret);
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tierprobe/condition.h"
 #include "tierprobe/device.h"
 #include "tierprobe/iostat.h"
 #include "tierprobe/probe.h"
@@ -85,6 +86,14 @@ typedef struct RampStep {
 
 void latency_summary_from_histogram(const Histogram *histogram, LatencySummary *ret);
 
+/* What went on around the test. */
+typedef struct Conditions {
+        OwnLimits limits;   /* before it and after it */
+        WaitCounters waits; /* while it lasted */
+        States states;      /* after it, with what was before */
+        Heat heat;
+} Conditions;
+
 typedef struct RunRecord {
         char id[RUN_ID_SIZE];
         char target[NAME_SIZE];
@@ -120,6 +129,7 @@ typedef struct RunRecord {
         uint64_t interval_ns; /* nominal, between them */
         ProbeSlowWrite slowest[PROBE_N_SLOWEST];
         size_t n_slowest;
+        Conditions *conditions;                       /* NULL: not known */
         double background_write_mb_per_s;             /* NAN unknown */
         char kernel[128], hostname[128], version[32]; /* of tierprobe */
 } RunRecord;

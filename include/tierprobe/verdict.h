@@ -44,8 +44,10 @@ typedef enum ReasonCode {
         REASON_WRONG_DEVICE,
         REASON_NO_SPACE,
         REASON_WRITE_ERROR,
-        REASON_THROTTLED,     /* an own limit held it back: cgroup, quota, file size, I/O class */
-        REASON_NOT_PERMITTED, /* the user that tests it may not go there, or not write */
+        REASON_THROTTLED,      /* an own limit held it back: cgroup, quota, file size, I/O class */
+        REASON_NOT_PERMITTED,  /* the user that tests it may not go there, or not write */
+        REASON_CACHE_IN_FRONT, /* a remark: the row shows a cache */
+        REASON_DOUBLE_WRITES,  /* a remark: the row shows the journal as well */
         REASON_STALLED,
         REASON_ABORTED,
         REASON_TRUNCATED,
@@ -103,6 +105,7 @@ typedef struct Miss {
         const char *value; /* in the criterion's unit, with decimals enough to tell it from the limit */
         double column;     /* as the column has it */
         double limit;
+        const char *advice; /* a sentence */
         const char *remark; /* to put at the end; empty, or a sentence after a blank */
 } Miss;
 
@@ -201,6 +204,18 @@ void window_settle(RunWindow *window);
 bool window_has_sample(size_t n_readings, size_t end, bool first_is_tick, bool last_is_tick,
                        uint64_t interval_ns, uint64_t length_ns);
 
+/* What went on around a test, in words and figures that a sentence can take. NULL and NAN: not known, or
+ * nothing. */
+typedef struct Surroundings {
+        const char *limit; /* an own limit that the test ran into: "io.max in FILE is 8:0 wbps=104857600" */
+        bool limit_in_latency;     /* it shows in the device's latency as well */
+        const char *state;         /* what the kernel says of the device, without a full stop */
+        const char *heat;          /* that a drive got hotter than its limit, ditto */
+        double processor, waiting; /* part of a writer's time on a processor, and ready to run without one */
+        double steal;              /* part of all processor time that went to other guests */
+        double call_ms;            /* mean of a write call */
+} Surroundings;
+
 /* Everything the judge may know of a run. Unknown numbers are 0 or NAN. */
 typedef struct RunFacts {
         TestEnd end;
@@ -230,10 +245,13 @@ typedef struct RunFacts {
         unsigned streams;
         bool iostats_disabled; /* queue/iostats = 0 on a judged row */
         bool cache_in_front;   /* a loop device without direct I/O: its row measures the page cache */
-        bool compresses;       /* the file system may store fewer bytes than were written (btrfs) */
-        bool rows_summed;      /* the row is the sum of several devices, which may hold copies or parity of
-                                * the same bytes: what exceeds the writers' bytes is neither theirs to claim
-                                * as throughput nor foreign */
+        bool journals_data; /* the file system writes each byte twice, to its journal first: neither foreign
+                             * nor more than what the procedure would read on the row */
+        const Surroundings *surroundings; /* NULL: nothing known */
+        bool compresses;  /* the file system may store fewer bytes than were written (btrfs) */
+        bool rows_summed; /* the row is the sum of several devices, which may hold copies or parity of
+                           * the same bytes: what exceeds the writers' bytes is neither theirs to claim
+                           * as throughput nor foreign */
         double background_write_mb_per_s; /* device writes just before the run; NAN unknown */
         uint64_t longest_stall_ns;        /* longest time a write was outstanding */
         uint64_t stall_limit_ns;          /* beyond which it counts as stalled; 0: do not judge */

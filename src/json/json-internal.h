@@ -37,6 +37,10 @@ json_t *json_major_minor(uint32_t major, uint32_t minor);
 /* The two requirements: figures of JUDGEMENT (null while not known) against the limits given. */
 json_t *json_criteria_with_limits(const Judgement *judgement, const Limits *limits);
 
+/* What went on around a run; null when that is not known. */
+struct Conditions;
+json_t *json_conditions(const struct Conditions *conditions);
+
 /* What json_run() adds with evidence. */
 struct RunRecord;
 json_t *json_evidence(const struct RunRecord *run);

@@ -66,6 +66,16 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
         *ret = progress;
 }
 
+size_t probe_writers(const Probe *probe, pid_t *ret, size_t max)
+{
+        size_t n = 0;
+
+        for (unsigned i = 0; i < probe->plan.streams && n < max; i++)
+                if (probe->streams[i].child)
+                        ret[n++] = probe->streams[i].child->pid;
+        return n;
+}
+
 void probe_latency(const Probe *probe, Histogram *ret)
 {
         memset(ret, 0, sizeof *ret);

@@ -70,7 +70,10 @@ static void set_not_started_at_path(Run *run)
         char detail[sizeof run->detail];
 
         path_error_describe(detail, sizeof detail, run->record->path, progress->error, &progress->denial);
-        run_set_not_started(run, path_error_find(progress->error).code, "%s", detail);
+        /* Read-only in the middle of a test a device has failed; before it nobody was to write there. */
+        run_set_not_started(
+                run, progress->error == EROFS ? REASON_NOT_PERMITTED : path_error_find(progress->error).code,
+                "%s", detail);
 }
 
 void run_set_end_from_outcome(Run *run)
@@ -241,12 +244,22 @@ static uint64_t metadata_bytes_per_block(const Device *device)
         return UINT64_C(36) << 10;
 }
 
+/* ext4 (and ext3) can write all data to their journal before they write it in its place. */
+static bool journals_data(const Device *device)
+{
+        return device && device->filesystem && strncmp(device->filesystem, "ext", 3) == 0 &&
+               ((device->super_options && strstr(device->super_options, "data=journal")) ||
+                (device->mount_options && strstr(device->mount_options, "data=journal")));
+}
+
 void run_judge(Run *run)
 {
         RunRecord *record = run->record;
         const Device *device = record->device;
         _cleanup_free_ Histogram *histogram = calloc(1, sizeof *histogram);
         RunWindow window = { 0 };
+        SurroundingsTexts texts;
+        Surroundings around;
 
         if (run->probe && histogram) {
                 probe_latency(run->probe, histogram);
@@ -282,6 +295,7 @@ void run_judge(Run *run)
                 .block_size = record->profile.block_size,
                 .metadata_bytes_per_block = metadata_bytes_per_block(device),
                 .streams = run->streams,
+                .journals_data = journals_data(device),
                 .rows_summed = device && device->n_rows > 1,
                 .compresses = device && device->filesystem && strcmp(device->filesystem, "btrfs") == 0,
                 .background_write_mb_per_s = record->background_write_mb_per_s,
@@ -293,6 +307,11 @@ void run_judge(Run *run)
                         facts.iostats_disabled || device->nodes[device->rows[i]].iostats == 0;
         facts.cache_in_front = device && device->cache_in_front && !device->leaves_serve;
         judge_run(&record->limits, &facts, &record->judgement);
+        if (record->conditions) { /* once more, now that the figures tell which limits were reached */
+                surroundings_describe(run, &record->judgement, &texts, &around);
+                facts.surroundings = &around;
+                judge_run(&record->limits, &facts, &record->judgement);
+        }
 }
 
 RunState run_state_after(TestEnd end)

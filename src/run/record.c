@@ -182,6 +182,7 @@ RunRecord *run_record_free(RunRecord *record)
                 return NULL;
         free(record->path);
         free(record->samples);
+        free(record->conditions);
         record->device = device_free(record->device);
         free(record);
         return NULL;

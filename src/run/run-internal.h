@@ -8,6 +8,8 @@
 /* A write that takes a hundred times the latency limit's default hangs for every practical purpose. */
 #define STALL_LIMIT_NS (2 * NS_PER_S)
 
+typedef struct Watchful Watchful;
+
 struct Run {
         sd_event *event;
         RunEvents events;
@@ -17,6 +19,7 @@ struct Run {
         char *procfs, *sysfs;
 
         Probe *probe;
+        Watchful *watchful; /* what goes on around the test; NULL: nothing is known */
         Sampler *sampler;
         sd_event_source *probe_source, *watch_timer, *deadline_timer, *grace_timer;
 
@@ -77,3 +80,20 @@ void ramp_end_early(Run *run);
 
 /* What the record's state is after such an end. */
 RunState run_state_after(TestEnd end);
+
+/* ---- surroundings.c ---- */
+
+/* Begins to look at what goes on around the test, notes it as it is when the writers are let go and when they
+ * have ended; the record then has it. Nothing here fails: what is not known is not known. */
+void surroundings_begin(Run *run);
+void surroundings_go(Run *run);
+void surroundings_end(Run *run);
+Watchful *surroundings_free(Watchful *watchful);
+
+/* The judge's words for it, valid as long as TEXTS is. */
+typedef struct SurroundingsTexts {
+        char limit[384], state[320], heat[160];
+} SurroundingsTexts;
+
+void surroundings_describe(const Run *run, const Judgement *figures, SurroundingsTexts *texts,
+                           Surroundings *ret);

@@ -95,6 +95,7 @@ Run *run_free(Run *run)
         source_free(&run->deadline_timer);
         source_free(&run->grace_timer);
         probe_free(run->probe);
+        surroundings_free(run->watchful);
         sampler_free(run->sampler);
         run_record_free(run->record);
         run_record_free(run->best);
@@ -173,6 +174,7 @@ static void close_window(Run *run)
                 run->last.written_bytes = run->progress.bytes_written;
         }
         run->window_closed = true;
+        surroundings_end(run);
         run->record->finished_real_ns = run->last.row.real_ns;
         source_free(&run->watch_timer);
         source_free(&run->deadline_timer);
@@ -259,6 +261,7 @@ static int open_window(Run *run)
         uint64_t time_ns = run_time_ns(run);
         int r;
 
+        surroundings_go(run);
         sampler_read(run->sampler, &run->first.row);
         probe_go(run->probe);
         run->window_open = true;
@@ -454,6 +457,7 @@ void run_start(Run *run, const Device *device, double background_write_mb_per_s)
                                             node->name, node->name);
         }
         if (!run->end_known) {
+                surroundings_begin(run);
                 r = start_sampler(run);
                 if (r >= 0)
                         r = start_probe(run);

@@ -9,20 +9,16 @@
 
 static void say_throughput_low(const Miss *miss, Reasons *reasons)
 {
-        reasons_add(
-                reasons, REASON_WRITE_THROUGHPUT_LOW,
-                "%s wrote %s MB/s (wkB/s %.2f), at least %.6g MB/s are required. Use a faster device, or see "
-                "whether more streams or less load help.%s",
-                miss->device, miss->value, miss->column, miss->limit, miss->remark);
+        reasons_add(reasons, REASON_WRITE_THROUGHPUT_LOW,
+                    "%s wrote %s MB/s (wkB/s %.2f), at least %.6g MB/s are required. %s%s", miss->device,
+                    miss->value, miss->column, miss->limit, miss->advice, miss->remark);
 }
 
 static void say_latency_high(const Miss *miss, Reasons *reasons)
 {
-        reasons_add(
-                reasons, REASON_WRITE_LATENCY_HIGH,
-                "A write to %s took %s ms on average (w_await), less than %.6g ms is required. Use a faster "
-                "device, or fewer writers at once.%s",
-                miss->device, miss->value, miss->limit, miss->remark);
+        reasons_add(reasons, REASON_WRITE_LATENCY_HIGH,
+                    "A write to %s took %s ms on average (w_await), less than %.6g ms is required. %s%s",
+                    miss->device, miss->value, miss->limit, miss->advice, miss->remark);
 }
 
 const CriterionRule criterion_rules[N_CRITERIA] = {

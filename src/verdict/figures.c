@@ -78,6 +78,12 @@ static void add_unsteady(const Limits *limits, const char *device, const Judgeme
                 100 * limits->pass_ratio, each, course);
 }
 
+void advice_init(Advice *ret)
+{
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                (void) snprintf(ret->text[name], ADVICE_SIZE, "Use a faster device.");
+}
+
 static const char *about_rounding(double distance, double rounding)
 {
         return rounding > 0 && distance <= rounding
@@ -87,7 +93,7 @@ static const char *about_rounding(double distance, double rounding)
 }
 
 bool figures_find_misses(const Limits *limits, const char *device, const double *rounding, const Judgement *j,
-                         Reasons *misses)
+                         const Advice *advice, Reasons *misses)
 {
         bool all_met = true;
         char value[NUMBER_SIZE];
@@ -104,6 +110,7 @@ bool figures_find_misses(const Limits *limits, const char *device, const double 
                                          .value = tell_apart(value, criterion->value, criterion->limit),
                                          .column = criterion->value * rule->per_unit,
                                          .limit = criterion->limit,
+                                         .advice = advice->text[name],
                                          .remark = about_rounding(distance, rounding ? rounding[name] : 0) },
                                 misses);
         }

@@ -83,7 +83,10 @@ static Verdict judge_figures(const Limits *limits, const RowFacts *facts, bool u
 {
         if (!untimed)
                 find_no_test(limits, facts, reasons); /* a better sentence than that of a miss */
-        bool missed = figures_find_misses(limits, facts->device_name, facts->rounding, j, reasons);
+        Advice advice;
+
+        advice_init(&advice);
+        bool missed = figures_find_misses(limits, facts->device_name, facts->rounding, j, &advice, reasons);
         if (untimed)
                 reasons_add(
                         reasons, REASON_COUNTERS_UNTIMED,

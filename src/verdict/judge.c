@@ -3,6 +3,7 @@
 
 #include "tierprobe/verdict.h"
 
+#include "blame.h"
 #include "figures.h"
 #include "run-window.h"
 
@@ -297,7 +298,8 @@ static void find_blockers(const Limits *limits, const RunFacts *facts, const Win
 static double foreign_ratio(const RunFacts *facts, double device_bytes, double written)
 {
         double blocks = facts->block_size ? ceil(written / (double) facts->block_size) : 0;
-        double known = written + blocks * (double) facts->metadata_bytes_per_block;
+        double known =
+                written * (facts->journals_data ? 2 : 1) + blocks * (double) facts->metadata_bytes_per_block;
 
         return device_bytes > known ? (device_bytes - known) / device_bytes : 0;
 }
@@ -344,6 +346,18 @@ static void add_remarks(const RunFacts *facts, const Window *window, Reasons *re
                             "and resets in the kernel log.",
                             device_name(facts), ns_to_s(facts->longest_stall_ns),
                             ns_to_s(facts->stall_limit_ns));
+        if (facts->cache_in_front && window->sum.interval_ns > 0)
+                reasons_add(reasons, REASON_CACHE_IN_FRONT,
+                            "A remark: %s (a loop device) writes through the page cache, which its row "
+                            "shows, not "
+                            "the disk below. Set its direct I/O (losetup --direct-io=on) to see that.",
+                            device_name(facts));
+        if (facts->journals_data && window->sum.interval_ns > 0)
+                reasons_add(reasons, REASON_DOUBLE_WRITES,
+                            "A remark: the file system on %s writes each byte to its journal first "
+                            "(data=journal): "
+                            "the row shows both, as it would to the procedure. Use data=ordered for a cache.",
+                            device_name(facts));
         if (facts->end == TEST_TIME_LIMIT)
                 reasons_add(reasons, REASON_TRUNCATED,
                             "The time limit of %.1f s ended the test after %s: judged on the %.1f s "
@@ -367,7 +381,9 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
         if (j->reasons.n > 0)
                 return VERDICT_INCONCLUSIVE;
 
-        bool missed = figures_find_misses(limits, device_name(facts), NULL, j, &misses);
+        Advice advice;
+        blame_advise(limits, facts, j, &advice);
+        bool missed = figures_find_misses(limits, device_name(facts), NULL, j, &advice, &misses);
         /* That the mean misses is known of the shortest test; that a disk is unsteady is not, of one sample,
          * or of dips that iostat beside the test would not show as a row. */
         if (missed && misses.items[0].code == REASON_UNSTEADY &&
@@ -390,6 +406,9 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
                 verdict = VERDICT_INCONCLUSIVE;
         }
 
+        if (verdict == VERDICT_FAIL && blame_is_above(limits, facts, window, j, &misses, &j->reasons))
+                verdict = VERDICT_INCONCLUSIVE;
+        blame_explain(facts, j, &misses);
         if (verdict == VERDICT_FAIL && j->foreign_write_ratio > FOREIGN_MAX) {
                 char background[64] = "";
 

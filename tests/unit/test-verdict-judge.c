@@ -22,6 +22,7 @@
 typedef struct Run {
         Reading readings[MAX_READINGS];
         RunFacts facts;
+        Surroundings surroundings;
 } Run;
 
 static void run_start(Run *run)
@@ -519,6 +520,83 @@ static void test_foreign(void **state)
         check(&run, "fail: write_throughput_low");
 }
 
+/* ---- whose fault it is ---- */
+
+static void test_blame(void **state)
+{
+        Surroundings around = { .processor = 0.1, .waiting = 0, .steal = 0, .call_ms = 10 };
+        Run run;
+
+        (void) state;
+        /* 100 MB/s by a device that is idle: the limit in front of it is named, and no faster device asked
+         * for. */
+        run_start(&run);
+        run_add_seconds(&run, 6, 200, 200000, 100);
+        for (size_t i = 1; i < run.facts.n_readings; i++)
+                run.readings[i].row.counters.io_ms = (uint32_t) (i * 24);
+        run.facts.surroundings = &around;
+        check(&run, "fail: write_throughput_low");
+        Judgement j = judge(&run);
+        expect_detail(&j, REASON_WRITE_THROUGHPUT_LOW, "Look above the device");
+        expect_detail(&j, REASON_WRITE_THROUGHPUT_LOW, "device busy 2 %");
+        expect_detail(&j, REASON_WRITE_THROUGHPUT_LOW, "a write call 10.00 ms");
+        assert_null(strstr(j.reasons.items[0].detail, "faster device"));
+        around.limit = "io.max in /sys/fs/cgroup/db/io.max is 8:0 wbps=104857600";
+        check(&run, "inconclusive: throttled write_throughput_low");
+        j = judge(&run);
+        expect_detail(&j, REASON_THROTTLED, "/sys/fs/cgroup/db/io.max is 8:0 wbps=104857600");
+
+        /* A latency of the device's own is its own fault, unless the limit shows in it. */
+        run_start(&run);
+        run_add_seconds(&run, 6, 200, 200000, 20000);
+        run.facts.surroundings = &around;
+        check(&run, "fail: write_throughput_low write_latency_high");
+        around.limit_in_latency = true;
+        check(&run, "inconclusive: throttled write_throughput_low write_latency_high");
+
+        /* The writers had no processor for most of the time; for a little of it that explains nothing. */
+        run_start(&run);
+        run_add_seconds(&run, 6, 200, 200000, 100);
+        around = (Surroundings){ .processor = 0.1, .waiting = 0.7, .steal = 0.15, .call_ms = 10 };
+        run.facts.surroundings = &around;
+        check(&run, "inconclusive: throttled write_throughput_low");
+        around.waiting = 0.1;
+        check(&run, "fail: write_throughput_low");
+        around.state = "md0 is being rebuilt, which takes a part of its speed";
+        j = judge(&run);
+        expect_detail(&j, REASON_WRITE_THROUGHPUT_LOW, "md0 is being rebuilt");
+
+        /* Heat explains what began well. */
+        run_start(&run);
+        run_add_seconds(&run, 8, 3000, 3000000, 10000);
+        run_add_seconds(&run, 8, 200, 200000, 1000);
+        around = (Surroundings){ .processor = NAN, .waiting = NAN, .steal = NAN, .call_ms = NAN };
+        around.heat = "nvme0n1 reached 84 C, its limit is 83 C";
+        run.facts.surroundings = &around;
+        check(&run, "fail: unsteady");
+        j = judge(&run);
+        expect_detail(&j, REASON_UNSTEADY, "reached 84 C");
+
+        /* Every sentence gives one piece of advice: no verdict says both more and fewer writers. */
+        run_start(&run);
+        run_add_seconds(&run, 6, 2000, 2000000, 100000);
+        run.facts.streams = 16;
+        j = judge(&run);
+        expect_detail(&j, REASON_WRITE_LATENCY_HIGH, "fewer writers at once than 16");
+
+        /* Written twice on purpose: not foreign, and said. */
+        run_start(&run);
+        run_add_seconds(&run, 6, 500, 500000, 1000);
+        run.facts.bytes_written /= 2;
+        run.facts.journals_data = true;
+        check(&run, "fail: write_throughput_low double_writes");
+        assert_float_equal(judge(&run).foreign_write_ratio, 0, 0.001);
+        run_start(&run);
+        run_add_seconds(&run, 6, 2000, 2000000, 1000);
+        run.facts.cache_in_front = true;
+        check(&run, "pass: cache_in_front");
+}
+
 /* ---- any facts whatever ---- */
 
 static uint64_t rng;
@@ -567,6 +645,17 @@ static void run_any(Run *run)
         f->write_offset_bytes = once_in(2) ? 0 : any(1 << 30);
         f->iostats_disabled = once_in(20);
         f->cache_in_front = once_in(4);
+        f->journals_data = once_in(6);
+        run->surroundings =
+                (Surroundings){ .limit = once_in(3) ? "io.max in /sys/fs/cgroup/a is 8:0 wbps=1" : NULL,
+                                .limit_in_latency = once_in(3),
+                                .state = once_in(3) ? "md0 is being rebuilt" : NULL,
+                                .heat = once_in(3) ? "nvme0n1 reached 84 C" : NULL,
+                                .processor = once_in(2) ? NAN : (double) any(101) / 100,
+                                .waiting = once_in(2) ? NAN : (double) any(101) / 100,
+                                .steal = once_in(2) ? NAN : (double) any(101) / 100,
+                                .call_ms = once_in(2) ? NAN : (double) any(100) };
+        f->surroundings = once_in(3) ? &run->surroundings : NULL;
         f->compresses = once_in(4);
         f->rows_summed = once_in(6);
         f->stall_limit_ns = once_in(3) ? NS_PER_S : 0;
@@ -581,11 +670,12 @@ static void run_any(Run *run)
 
 static void check_invariants(const Limits *limits, const RunFacts *facts, const Judgement *j)
 {
-        static const ReasonCode remarks[] = { REASON_TRUNCATED, REASON_STALLED, REASON_UNSTEADY };
+        static const ReasonCode remarks[] = { REASON_TRUNCATED, REASON_STALLED, REASON_CACHE_IN_FRONT,
+                                              REASON_DOUBLE_WRITES, REASON_UNSTEADY };
         const Criterion *throughput = &j->criteria[0], *latency = &j->criteria[1];
         size_t n_remarks = 0;
 
-        for (size_t i = 0; i < (j->verdict == VERDICT_PASS ? 3 : 2); i++)
+        for (size_t i = 0; i < (j->verdict == VERDICT_PASS ? 5 : 4); i++)
                 n_remarks += reasons_have(&j->reasons, remarks[i]);
         assert_true(j->samples_passing <= j->samples_total);
         for (size_t i = 0; i < N_CRITERIA; i++)
@@ -660,8 +750,8 @@ static void test_any(void **state)
                 judge_run(&strict, &run.facts, &stricter);
                 /* Where a part is unseen, the writers' own rate must say the same, and does not of each
                  * limit. */
-                if (run.facts.unseen_ns > 0)
-                        continue;
+                if (run.facts.unseen_ns > 0 || run.facts.surroundings)
+                        continue; /* nor does what the host did excuse each */
                 if (stricter.verdict == VERDICT_PASS && j.verdict != VERDICT_PASS)
                         fail_msg("seed %u: a stricter limit turns %s into a pass", seed, outcome(&j));
                 if (j.verdict == VERDICT_FAIL && stricter.verdict != VERDICT_FAIL)
@@ -733,8 +823,8 @@ int main(void)
                 cmocka_unit_test(test_samples),   cmocka_unit_test(test_too_few),
                 cmocka_unit_test(test_ends),      cmocka_unit_test(test_gaps),
                 cmocka_unit_test(test_doubts),    cmocka_unit_test(test_foreign),
-                cmocka_unit_test(test_any),       cmocka_unit_test(test_names),
-                cmocka_unit_test(test_reasons),
+                cmocka_unit_test(test_blame),     cmocka_unit_test(test_any),
+                cmocka_unit_test(test_names),     cmocka_unit_test(test_reasons),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
