@@ -74,6 +74,9 @@ int http_access_load(HttpAccess **ret, const HttpOptions *options, char **ret_er
 HttpAccess *http_access_unref(HttpAccess *access);
 void http_access_unrefp(HttpAccess **access);
 
+/* To be called whenever the generation has gone up: requests that wait for it are looked at. */
+void http_server_follow(HttpServer *server);
+
 /* Puts ACCESS, which is taken, in the place of what http_server_new() has read. That there is a certificate
  * or none decides how an address is served: that cannot be changed. */
 void http_server_set_access(HttpServer *server, HttpAccess *access);

@@ -45,12 +45,19 @@ struct Manager {
 
 /* ---- readers and the service manager ---- */
 
+static void next_generation(Manager *manager)
+{
+        manager->parts.generation++;
+        if (manager->parts.http)
+                http_server_follow(manager->parts.http);
+}
+
 /* Something a reader would see has changed. */
 static void changed(Manager *manager)
 {
         ServiceView view;
 
-        manager->parts.generation++;
+        next_generation(manager);
         if (!manager->parts.http || runs_are_stopping(manager->parts.runs))
                 return;
         readers_view_service(&manager->parts, &view);
@@ -211,7 +218,7 @@ static void on_tick(void *userdata)
 
         for (size_t i = 0; i < parts->n_targets; i++)
                 take_sample(parts, parts->targets[i]);
-        manager->parts.generation++;
+        next_generation(manager);
         if (timetable_follow_clock(parts->timetable))
                 changed(manager);
         (void) probe_reap_abandoned();

@@ -92,7 +92,7 @@ static void make_room(const Connection *newest)
         if (newest->listener->n_staying <= CONNECTIONS)
                 return;
         for (Connection *c = newest->next; c; c = c->next) {
-                if (c->leaving)
+                if (c->leaving || c->waits)
                         continue;
                 size_t n = count_siblings(c);
                 if (!victim || n > most || (n == most && c->active_ns < victim->active_ns)) {

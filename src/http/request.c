@@ -6,6 +6,7 @@
 #include "rights.h"
 #include "routes.h"
 #include "server.h"
+#include "wait.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ static int check_head(const Request *request, Problem *problem)
 
 static int check_route(Request *request, Problem *problem)
 {
-        request->route = route_find(request->head.path, request->method, &request->rest, request->allow);
+        request->route = route_find(request->head.path, request->method, request->part, request->allow);
         if (!request->route && *request->allow) {
                 (void) problem_set(problem, 405, "method_not_allowed", "this path takes: %s", request->allow);
                 problem->allow = request->allow;
@@ -67,7 +68,7 @@ static int check_options(Request *request, Problem *problem)
         else if (guard_path(&request->head, problem) < 0)
                 return -1;
         else
-                (void) route_find(request->head.path, METHOD_OPTIONS, &request->rest, request->allow);
+                (void) route_find(request->head.path, METHOD_OPTIONS, request->part, request->allow);
         if (!*request->allow)
                 return problem_set(problem, 404, "not_found", "there is nothing at this path");
         return guard_body(&request->head, false, problem);
@@ -184,7 +185,9 @@ void request_completed(void *userdata, struct MHD_Connection *mhd, void **contex
         (void) why;
         if (!request)
                 return;
+        wait_forget(request);
         connection_request_done(request->connection);
+        free(request->kept);
         free(request->body);
         free(request);
         *context = NULL;

@@ -126,7 +126,7 @@ static bool takes_gzip(Request *request)
 
 enum MHD_Result handle_page_file(Request *request)
 {
-        const PageFile *file = page_file_find(request->rest);
+        const PageFile *file = page_file_find(request->part);
         const char *known =
                 MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
         Problem problem;

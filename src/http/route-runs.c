@@ -7,6 +7,7 @@
 #include "route-page.h"
 #include "routes.h"
 #include "stream.h"
+#include "wait.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
@@ -167,11 +168,28 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
         return reply_problem(request, &problem);
 }
 
+static bool run_is_over(const void *userdata)
+{
+        const Request *request = userdata;
+
+        return !request->server->service->find_current(request->server->service->userdata, request->part);
+}
+
 enum MHD_Result handle_run(Request *request)
 {
-        if (!run_id_is_valid(request->rest))
+        Problem problem;
+
+        if (!run_id_is_valid(request->part))
                 return reply_no_run(request);
-        return reply_run(request, 200, request->rest);
+        switch (wait_for(request, run_is_over, &problem)) {
+        case WAIT_RESTS:
+                return MHD_YES;
+        case WAIT_REFUSED:
+                return reply_problem(request, &problem);
+        case WAIT_OVER:
+                break;
+        }
+        return reply_run(request, 200, request->part);
 }
 
 enum MHD_Result handle_abort(Request *request)
@@ -180,9 +198,9 @@ enum MHD_Result handle_abort(Request *request)
         char id[RUN_ID_SIZE], who[WHO_SIZE];
         Problem problem;
 
-        if (!run_id_is_valid(request->rest))
+        if (!run_id_is_valid(request->part))
                 return reply_no_run(request);
-        memcpy(id, request->rest, strlen(request->rest) + 1);
+        memcpy(id, request->part, strlen(request->part) + 1);
         request_who(request, who);
         switch (service->abort_run(service->userdata, id, who)) {
         case ABORT_ACCEPTED:

@@ -7,6 +7,7 @@
 #include "reply.h"
 #include "rights.h"
 #include "routes.h"
+#include "wait.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
@@ -173,21 +174,51 @@ static enum MHD_Result reply_started(Request *request, const Start *start)
                           (const ReplyHeader[]){ { MHD_HTTP_HEADER_LOCATION, location }, { NULL, NULL } });
 }
 
-enum MHD_Result handle_start(Request *request)
+/* Whether every run that was started has ended. */
+static bool all_are_over(const void *userdata)
+{
+        const Request *request = userdata;
+        const Service *service = request->server->service;
+        const Start *start = request->kept;
+
+        for (size_t i = 0; i < start->n_answers; i++)
+                if (start->answers[i].result == START_ACCEPTED &&
+                    service->find_current(service->userdata, start->answers[i].run_id))
+                        return false;
+        return true;
+}
+
+static int start_runs(Request *request, Start *start, Problem *problem)
 {
         const Service *service = request->server->service;
-        _cleanup_free_ Start *start = calloc(1, sizeof *start); /* too large for the stack */
+
+        request_who(request, start->who);
+        if (read_choices(request, start, problem) < 0)
+                return -1;
+        return *start->target ? start_one(service, start, start->target, problem)
+                              : start_all(service, start, problem);
+}
+
+enum MHD_Result handle_start(Request *request)
+{
         Problem problem;
 
-        if (!start)
-                return MHD_NO;
-        request_who(request, start->who);
-        if (read_choices(request, start, &problem) < 0)
-                return reply_problem(request, &problem);
-        int r = *start->target ? start_one(service, start, start->target, &problem)
-                               : start_all(service, start, &problem);
-        if (r < 0)
-                return reply_problem(request, &problem);
-        return count_result(start, START_ACCEPTED) > 0 ? reply_started(request, start)
-                                                       : reply_not_started(request, start);
+        if (!request->kept) {
+                uint64_t seconds = 0;
+                Start *start = calloc(1, sizeof *start);
+
+                if (!start)
+                        return MHD_NO;
+                request->kept = start;
+                /* Before anything is started that the client would not be told of. */
+                if (query_number(&request->query, "wait", 0, WAIT_MAX_S, 0, &seconds, &problem) < 0 ||
+                    start_runs(request, start, &problem) < 0)
+                        return reply_problem(request, &problem);
+                if (count_result(start, START_ACCEPTED) == 0)
+                        return reply_not_started(request, start);
+        }
+        /* With no place to wait in, the runs are told of at once. */
+        if (wait_for(request, all_are_over, &problem) == WAIT_RESTS)
+                return MHD_YES;
+        return reply_started(request, request->kept);
 }

@@ -21,16 +21,32 @@ static const Route routes[] = {
           { "target", "since", "limit", "run" },
           METHOD_GET,
           false },
-        { "/run", "start a test", handle_start, { "target", "profile" }, METHOD_POST, true },
+        { "/run",
+          "start a test; wait=SECONDS for its end",
+          handle_start,
+          { "target", "profile", "wait" },
+          METHOD_POST,
+          true },
         { "/runs",
           "past and current runs, newest first",
           handle_runs,
           { "target", "limit" },
           METHOD_GET,
           false },
-        { "/runs/", "one run with its evidence", handle_run, { NULL }, METHOD_GET, false },
-        { "/runs/", "abort a run", handle_abort, { NULL }, METHOD_DELETE, false },
-        { "/page/", "files of the page for people", handle_page_file, { NULL }, METHOD_GET, false },
+        { "/runs/ID",
+          "one run with its evidence; wait=SECONDS for its end",
+          handle_run,
+          { "wait" },
+          METHOD_GET,
+          false },
+        { "/runs/ID/events",
+          "Server-Sent Events of a run: progress, and at its end the run",
+          handle_events,
+          { NULL },
+          METHOD_GET,
+          false },
+        { "/runs/ID", "abort a run", handle_abort, { NULL }, METHOD_DELETE, false },
+        { "/page/FILE", "files of the page for people", handle_page_file, { NULL }, METHOD_GET, false },
         { "/metrics", "for Prometheus; OpenMetrics by Accept", handle_metrics, { NULL }, METHOD_GET, false },
         { "/healthz", "the daemon lives", handle_healthz, { NULL }, METHOD_GET, false },
         { "/readyz",
@@ -42,33 +58,41 @@ static const Route routes[] = {
 };
 #define N_ROUTES (sizeof routes / sizeof routes[0])
 
-/* What follows the route's prefix, "" for a whole path, NULL when PATH is another. */
-static const char *path_match(const Route *route, const char *path)
+/* Whether PATH is one of the route's; *PART gets what stands where the route has a word in capitals. */
+static bool path_match(const Route *route, const char *path, char part[NAME_SIZE])
 {
-        size_t length = strlen(route->path);
+        const char *pattern = route->path;
 
-        if (length < 2 || route->path[length - 1] != '/')
-                return strcmp(path, route->path) == 0 ? "" : NULL;
-        if (strncmp(path, route->path, length) != 0 || !path[length] || strchr(path + length, '/'))
-                return NULL;
-        return path + length;
+        *part = '\0';
+        while (*pattern && *path) {
+                if (*pattern < 'A' || *pattern > 'Z') {
+                        if (*pattern++ != *path++)
+                                return false;
+                        continue;
+                }
+                size_t size = strcspn(path, "/");
+                if (size == 0 || size >= NAME_SIZE)
+                        return false;
+                memcpy(part, path, size);
+                part[size] = '\0';
+                path += size;
+                pattern += strspn(pattern, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        }
+        return !*pattern && !*path;
 }
 
-const Route *route_find(const char *path, Method method, const char **ret_rest, char ret_allow[ALLOW_SIZE])
+const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE], char ret_allow[ALLOW_SIZE])
 {
         size_t at = 0;
 
         ret_allow[0] = '\0';
         for (size_t i = 0; i < N_ROUTES; i++) {
                 const Route *route = &routes[i];
-                const char *rest = path_match(route, path);
 
-                if (!rest)
+                if (!path_match(route, path, ret_part))
                         continue;
-                if (method == route->method || (method == METHOD_HEAD && route->method == METHOD_GET)) {
-                        *ret_rest = rest;
+                if (method == route->method || (method == METHOD_HEAD && route->method == METHOD_GET))
                         return route;
-                }
                 at += (size_t) snprintf(ret_allow + at, ALLOW_SIZE - at, "%s, ",
                                         route->method == METHOD_GET ? "GET, HEAD"
                                                                     : http_methods[route->method]);

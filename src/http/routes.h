@@ -7,7 +7,7 @@
 #include "server.h"
 
 typedef struct Route {
-        const char *path; /* ends with "/": a prefix of one more part */
+        const char *path; /* a word in capitals stands for any part: "/runs/ID" */
         const char *meaning;
         enum MHD_Result (*handle)(Request *request);
         const char *parameters[QUERY_MAX + 1]; /* known query parameters */
@@ -15,9 +15,10 @@ typedef struct Route {
         bool takes_body;
 } Route;
 
-/* Finds the route of PATH and METHOD; *RET_REST is what follows a prefix. NULL: no such path (*RET_ALLOW
- * empty), or not with this method (*RET_ALLOW names those that would do). */
-const Route *route_find(const char *path, Method method, const char **ret_rest, char ret_allow[ALLOW_SIZE]);
+/* Finds the route of PATH and METHOD; RET_PART gets the part that the route leaves open. NULL: no such path
+ * (*RET_ALLOW empty), or not with this method (*RET_ALLOW names those that would do). */
+const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE],
+                        char ret_allow[ALLOW_SIZE]);
 
 /* The handlers, by file. */
 enum MHD_Result handle_status(Request *request);       /* route-status.c */
@@ -29,4 +30,5 @@ enum MHD_Result handle_history(Request *request); /* route-history.c */
 enum MHD_Result handle_start(Request *request);   /* route-start.c */
 enum MHD_Result handle_runs(Request *request);    /* route-runs.c */
 enum MHD_Result handle_run(Request *request);
+enum MHD_Result handle_events(Request *request); /* route-events.c */
 enum MHD_Result handle_abort(Request *request);

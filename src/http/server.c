@@ -4,6 +4,7 @@
 #include "server.h"
 #include "cached.h"
 #include "listen.h"
+#include "wait.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -165,8 +166,9 @@ static int listener_start_daemon(Listener *listener, int fd)
         };
 
         listener->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG | (listener->tls ? MHD_USE_TLS : 0), 0, NULL,
-                NULL, request_handle, listener, MHD_OPTION_EXTERNAL_LOGGER, on_log,
+                MHD_USE_EPOLL | MHD_USE_ITC | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+                        (listener->tls ? MHD_USE_TLS : 0),
+                0, NULL, NULL, request_handle, listener, MHD_OPTION_EXTERNAL_LOGGER, on_log,
                 listener, /* first: options may already log */
                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_STRICT_FOR_CLIENT, library_is_lenient() ? 0 : 1,
                 MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, request_new,
@@ -313,6 +315,11 @@ HttpServer *http_server_free(HttpServer *server)
 {
         if (!server)
                 return NULL;
+        /* The library must not be stopped while connections rest. */
+        wait_end_all(server);
+        for (size_t i = 0; i < server->n_listeners; i++)
+                if (server->listeners[i].daemon)
+                        (void) MHD_run(server->listeners[i].daemon);
         for (size_t i = 0; i < server->n_listeners; i++)
                 listener_close(&server->listeners[i], &server->addresses[i]);
         for (size_t i = 0; i < _CACHED_MAX; i++)
@@ -329,6 +336,11 @@ void http_server_freep(HttpServer **server)
 {
         if (*server)
                 *server = http_server_free(*server);
+}
+
+void http_server_follow(HttpServer *server)
+{
+        wait_follow(server);
 }
 
 void http_server_set_access(HttpServer *server, HttpAccess *access)

@@ -81,6 +81,9 @@ struct HttpServer {
         unsigned idle_timeout_s;
         uint64_t request_timeout_ns;
         uint64_t n_wrong_tokens, wrong_tokens_said_ns;
+        struct Request *waiting; /* those that rest */
+        size_t n_events;         /* streams of events */
+        bool ending;
         Cached cached[_CACHED_MAX];
         uint64_t counts[_METHOD_MAX][N_STATUSES];
 };
@@ -99,9 +102,20 @@ typedef struct Connection {
                                opened */
         unsigned n_requests;
         bool leaving; /* was shut down; the library will find out */
+        bool waits;   /* a request on it rests: it is idle for a good reason */
 } Connection;
 
 #define ALLOW_SIZE 64
+
+struct Request;
+
+/* A request that rests; see wait.h. */
+typedef struct Wait {
+        bool (*over)(const void *userdata); /* NULL: it does not rest */
+        const void *userdata;
+        struct Request *previous, *next;
+        sd_event_source *timer;
+} Wait;
 
 /* One request, from its headers to the end of its reply. */
 typedef struct Request {
@@ -111,7 +125,7 @@ typedef struct Request {
         RequestLine line;
         RequestHead head; /* without a path until the headers are there */
         Method method;
-        const char *rest; /* what follows the route's prefix in the path */
+        char part[NAME_SIZE]; /* what stands in the path where the route has a word in capitals */
         Query query;
         const struct Route *route;
         char token[NAME_SIZE]; /* the name of the one that was shown; empty: none was needed */
@@ -120,6 +134,9 @@ typedef struct Request {
         char allow[ALLOW_SIZE]; /* methods the path takes, for 405 and OPTIONS */
         char *body;             /* GUARD_MAX_BODY bytes once there is one */
         size_t body_size;
+        Wait wait;
+        uint64_t wait_until_ns; /* MONOTONIC; 0: it has not waited yet */
+        void *kept;             /* by its handler while it waits; freed with the request */
 } Request;
 
 /* connection.c: for MHD_OPTION_NOTIFY_CONNECTION and _COMPLETED, and the access handler. */

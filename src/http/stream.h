@@ -8,6 +8,7 @@
 
 typedef enum StreamStep {
         STREAM_MORE,
+        STREAM_WAIT, /* there is nothing to add until `over`, or for fifteen seconds */
         STREAM_END,
         STREAM_FAILED, /* all that can be done now is to cut the connection */
 } StreamStep;
@@ -21,6 +22,7 @@ typedef struct StreamSource {
          */
         StreamStep (*next)(void *userdata, Text *out);
         void (*free)(void *userdata);
+        bool (*over)(const void *userdata); /* for STREAM_WAIT */
 } StreamSource;
 
 /* Answers with 200 and what SOURCE, which is taken, adds up to. HEADERS end with a NULL name, or NULL. */

@@ -11,7 +11,8 @@
  *
  * Commands, each answered with one line: "loops" (iterations of the event loop so far), "counts" (requests by
  * method and status), "change" (the generation goes up), "append N" (N more samples), "drop" (the last target
- * goes), "renew" (tokens and certificate are read again). End of input ends the program. */
+ * goes), "renew" (tokens and certificate are read again), "finish" (runs end). End of input ends the program.
+ */
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -243,6 +244,12 @@ static void keep_run(const RunRecord *run)
         (void) stub_read_run(NULL, run->id, &stub.last_runs[i], NULL, NULL);
 }
 
+static void changed(void)
+{
+        stub.generation++;
+        http_server_follow(stub.server);
+}
+
 static AbortResult stub_abort(void *userdata, const char *id, const char *who)
 {
         (void) userdata;
@@ -254,6 +261,7 @@ static AbortResult stub_abort(void *userdata, const char *id, const char *who)
                         stub.runs[i]->state = RUN_ABORTED;
                         stub.runs[i]->judgement.verdict = VERDICT_INCONCLUSIVE;
                         keep_run(stub.runs[i]);
+                        changed();
                         return ABORT_ACCEPTED;
                 }
         return ABORT_NO_RUN;
@@ -337,7 +345,16 @@ static void command(const char *line)
                         (void) printf("%s:%u:%" PRIu64 " ", method, status, count);
                 (void) printf("\n");
         } else if (strcmp(line, "change") == 0) {
-                stub.generation++;
+                changed();
+                (void) printf("ok\n");
+        } else if (strcmp(line, "finish") == 0) {
+                for (size_t i = 0; i < stub.n_runs; i++)
+                        if (!run_state_ended(stub.runs[i]->state)) {
+                                stub.runs[i]->state = RUN_FINISHED;
+                                stub.runs[i]->judgement.verdict = VERDICT_PASS;
+                                keep_run(stub.runs[i]);
+                        }
+                changed();
                 (void) printf("ok\n");
         } else if (strcmp(line, "renew") == 0) {
                 _cleanup_free_ char *error = NULL;
