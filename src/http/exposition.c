@@ -170,6 +170,12 @@ static double stale(const TargetView *view, const Row *row)
         return view->stale;
 }
 
+static double degraded(const TargetView *view, const Row *row)
+{
+        (void) row;
+        return view->degraded;
+}
+
 static double run_active(const TargetView *view, const Row *row)
 {
         (void) row;
@@ -370,6 +376,8 @@ static const Row rows[] = {
         { "verdict", GAUGE, NULL, "1 for the verdict that a target has, 0 for the other three.",
           .write = write_verdict },
         { "stale", GAUGE, NULL, "1 when the verdict is too old to rely on.", .of_target = stale },
+        { "degraded", GAUGE, NULL, "1 when the verdict is a pass, but clearly worse than those before it.",
+          .of_target = degraded },
         { "run_active", GAUGE, NULL, "1 while a run is queued or running.", .of_target = run_active },
         { "next_run_timestamp_seconds", GAUGE, "seconds", "When the next scheduled run is due; NaN: never.",
           .of_target = next_run },

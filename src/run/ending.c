@@ -244,14 +244,6 @@ static uint64_t metadata_bytes_per_block(const Device *device)
         return UINT64_C(36) << 10;
 }
 
-/* ext4 (and ext3) can write all data to their journal before they write it in its place. */
-static bool journals_data(const Device *device)
-{
-        return device && device->filesystem && strncmp(device->filesystem, "ext", 3) == 0 &&
-               ((device->super_options && strstr(device->super_options, "data=journal")) ||
-                (device->mount_options && strstr(device->mount_options, "data=journal")));
-}
-
 void run_judge(Run *run)
 {
         RunRecord *record = run->record;
@@ -295,7 +287,7 @@ void run_judge(Run *run)
                 .block_size = record->profile.block_size,
                 .metadata_bytes_per_block = metadata_bytes_per_block(device),
                 .streams = run->streams,
-                .journals_data = journals_data(device),
+                .journals_data = device && device->journals_data,
                 .rows_summed = device && device->n_rows > 1,
                 .compresses = device && device->filesystem && strcmp(device->filesystem, "btrfs") == 0,
                 .background_write_mb_per_s = record->background_write_mb_per_s,

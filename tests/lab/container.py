@@ -44,7 +44,7 @@ def _packages_of_libraries(program):
 
 
 @functools.cache
-def tree(program):
+def tree(*programs):
     """(folder, None), or (None, why there is none)."""
     absent = [tool for tool in TOOLS if not shutil.which(tool)]
     if os.geteuid() != 0 or absent:
@@ -56,7 +56,7 @@ def tree(program):
     if run("unshare", "--user", "true", check=False).returncode != 0:
         return None, "no user namespaces here (a chroot?), which the unit's sandbox needs"
     suite = _os_release()["VERSION_CODENAME"]
-    packages = sorted({"systemd", "systemd-sysv"} | _packages_of_libraries(program))
+    packages = sorted({"systemd", "systemd-sysv"}.union(*map(_packages_of_libraries, programs)))
     name = f"{suite}-{hashlib.sha256(' '.join(packages).encode()).hexdigest()[:12]}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{name}.lock", "w") as lock:

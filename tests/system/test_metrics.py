@@ -17,7 +17,7 @@ from stub import Answer
 
 CONTRACT = """build_info target_info verdict last_run_timestamp_seconds last_run_duration_seconds
     last_run_write_bytes_per_second last_run_write_await_seconds write_latency_seconds limit_write_bytes_per_second
-    limit_write_await_seconds runs_total test_written_bytes_total stale test_written_lifetime_bytes
+    limit_write_await_seconds runs_total test_written_bytes_total stale degraded test_written_lifetime_bytes
     tls_certificate_expiry_timestamp_seconds config_error next_run_timestamp_seconds samples_missed_total
     http_requests_total device_write_bytes_per_second device_write_await_seconds device_utilization_ratio""".split()
 OPEN = "application/openmetrics-text"

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import lab
-from harness import BUILD, ROOT, TIERPROBED, Response, UnixConnection, config_text, sections_for
+from harness import BUILD, ROOT, TIERPROBE, TIERPROBED, Response, UnixConnection, config_text, sections_for
 from lab.catalog import GOOD, SLOW
 from lab.container import container, tree
 
@@ -85,7 +85,7 @@ def service():
         pytest.fail(f"{TIERPROBED} is not built")
     if b"libasan" in subprocess.run(["ldd", TIERPROBED], capture_output=True).stdout:
         pytest.skip("the sandbox and AddressSanitizer exclude each other")
-    folder, why = tree(str(TIERPROBED))
+    folder, why = tree(str(TIERPROBED), str(TIERPROBE))
     if not folder:
         pytest.skip(f"no container: {why}")
     with lab.disk(rate=GOOD) as disk:

@@ -150,6 +150,7 @@ def test_page_cache_in_front_is_said(daemon, disk):
     it = disk(rate=GOOD, dio=False)
     run = daemon(it.path).whole_run()
     assert "page cache" in json.dumps(run)
+    assert "cache_in_front" in [reason["code"] for reason in run["reasons"]]
 
 
 def test_the_disk_below_a_page_cache_is_judged(disk):
