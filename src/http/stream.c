@@ -93,7 +93,8 @@ static ssize_t stream_read(void *userdata, uint64_t position, char *buf, size_t 
                 return MHD_CONTENT_READER_END_OF_STREAM;
         if (size > max)
                 size = max;
-        memcpy(buf, stream->text.data + stream->sent, size);
+        if (size > 0)
+                memcpy(buf, stream->text.data + stream->sent, size);
         stream->sent += size;
         return (ssize_t) size; /* 0: the library asks again in its next turn */
 }

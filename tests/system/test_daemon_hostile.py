@@ -221,7 +221,7 @@ def test_the_target_changes_between_runs(how, daemon, disk):
         wanted = "not_mounted"
     elif how == "read-only":
         lab.run("mount", "-o", "remount,ro", it.path)
-        wanted = "write_error"
+        wanted = "not_permitted"
     elif how == "link":
         target.rename(it.path / "elsewhere")
         target.symlink_to(it.path / "elsewhere")

@@ -274,10 +274,10 @@ def test_read_only_mount(daemon, tierprobe, disk):
     it = disk()
     lab.run("mount", "-o", "remount,ro", it.path)
     run = daemon(it.path).whole_run()
-    assert (run["verdict"], codes(run)) == ("inconclusive", ["write_error"])
+    assert (run["verdict"], codes(run)) == ("inconclusive", ["not_permitted"])
     assert "read-only" in run["reasons"][0]["detail"].lower()
     done = tierprobe("run", it.path, "--count", 4)
-    assert done.returncode == 3 and "write_error" in done.stdout
+    assert done.returncode == 3 and "not_permitted" in done.stdout
 
 
 def test_full_disk(daemon, tierprobe, disk):

@@ -96,7 +96,8 @@ def test_a_test_by_duration_ends_with_its_time(tierprobe, folder, disk):
                      "--pass-ratio", 0, "--json")
     run = json.loads(done.stdout)
     assert run["verdict"] == "pass" and run["reasons"] == [] and not run["certifying"], run
-    assert 2 <= run["elapsed_s"] and run["progress"] == 1
+    # The window ends with the last write that ended in time.
+    assert 1.5 <= run["elapsed_s"] and run["progress"] == 1
     assert run["bytes_written"] > 2 * 100 << 20
     assert it.nothing_left() is None
 

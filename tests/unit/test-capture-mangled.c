@@ -21,7 +21,7 @@
 #define MAX_DEVICES 3
 #define MAX_REPORTS 20
 #ifndef SEEDS
-#define SEEDS 4000
+#define SEEDS 500
 #endif
 /* for each way of mangling */
 

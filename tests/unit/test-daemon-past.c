@@ -131,7 +131,6 @@ static size_t count_files(void)
         size_t n = 0;
         const struct dirent *entry = NULL;
 
-        _cleanup_closedir_ DIR *dir = opendir(folder);
         _cleanup_free_ char *path = path_format("%s/runs", folder);
         _cleanup_closedir_ DIR *runs = opendir(path);
         assert_non_null(runs);

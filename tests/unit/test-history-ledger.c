@@ -324,8 +324,9 @@ static void test_other_releases(void **state)
                 "{}",
                 "{\"schema\":2,\"disks\":{},\"runs\":3}",
                 "{\"disks\":[1,null,{},{\"disk\":7},{\"disk\":\"\"}],\"runs\":[{},{\"id\":\"../x\"}]}",
-                "{\"disks\":[{\"disk\":\"a\",\"lifetime_bytes\":\"x\",\"last_end_at\":5,\"written\":[[],{}]}]"
-                "}",
+                ("{\"disks\":[{\"disk\":\"a\",\"lifetime_bytes\":\"x\",\"last_end_at\":5,\"written\":[[],{}]}"
+                 "]"
+                 "}"),
         };
         Ledger *ledger = NULL;
 
