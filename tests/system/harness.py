@@ -21,6 +21,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+import pytest  # noqa: E402
+
 import lab  # noqa: E402
 from lab.catalog import LIMITS  # noqa: E402
 
@@ -156,7 +158,12 @@ class Daemon:
         return lab.wait_for("bytes written", writing, deadline_s)
 
     def whole_run(self, target="cache", profile="small", deadline_s=120):
-        return self.wait_run(self.start_run(target, profile), deadline_s)
+        run = self.wait_run(self.start_run(target, profile), deadline_s)
+        # A machine without a processor for the writers cannot show what the disk would have been found to be; that
+        # the verdict says so, and nothing of the disk, is right.
+        if run["verdict"] == "inconclusive" and "This host held the test up" in run["reasons"][0]["detail"]:
+            pytest.skip(run["reasons"][0]["detail"])
+        return run
 
     @property
     def stderr(self):
