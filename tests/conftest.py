@@ -39,3 +39,18 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="not root"))
     # What takes longest comes first, so that nothing is left to wait for in the end.
     items.sort(key=lambda item: not item.get_closest_marker("xdist_group"))
+
+
+# Of how many tests the host may say that it had no processor for the writers. More of them, and nothing was tested.
+HELD_UP_MOST = 10
+
+
+def pytest_sessionfinish(session):
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    if not reporter or hasattr(session.config, "workerinput"):
+        return
+    held_up = [report for report in reporter.stats.get("skipped", []) if lab.HELD_UP in str(report.longrepr)]
+    if len(held_up) > HELD_UP_MOST:
+        reporter.write_line(f"{len(held_up)} tests found this host too busy to judge a disk; at most {HELD_UP_MOST} may",
+                            red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -8,19 +8,12 @@ import subprocess
 import pytest
 
 import lab
-from harness import SANITIZED, TIERPROBE, call, checked, config_text, sections_for
+from harness import SANITIZED, TIERPROBE, call, checked, config_text, sections_for, skip_when_held_up
 from lab.catalog import CASES, GOOD, MB, SLOW
 
 pytestmark = [pytest.mark.disk, pytest.mark.installed]
 
 EXIT = {"pass": 0, "fail": 2, "inconclusive": 3}
-
-
-def skip_when_held_up(run):
-    """A machine without a processor for the writers cannot show what the disk would have been found to be; that the
-    verdict says so, and says nothing of the disk, is right."""
-    if run["verdict"] == "inconclusive" and "This host held the test up" in run["reasons"][0]["detail"]:
-        pytest.skip(run["reasons"][0]["detail"])
 
 
 def check(case, run, disk):
