@@ -18,12 +18,10 @@
 
 #define MAX_RUN_BYTES ((size_t) 64 << 20)
 
-#define MAX_PARTS 4096
-
 /* What the report is made of: three arrays, as page.h takes them. */
 typedef struct Parts {
-        const json_t *documents[MAX_PARTS];
-        const char *names[MAX_PARTS], *errors[MAX_PARTS];
+        const json_t **documents;
+        const char **names, **errors;
         size_t n;
 } Parts;
 
@@ -34,13 +32,33 @@ static void parts_done(Parts *parts)
                 free((char *) (uintptr_t) parts->names[i]);
                 free((char *) (uintptr_t) parts->errors[i]);
         }
+        free(parts->documents);
+        free(parts->names);
+        free(parts->errors);
 }
 
-/* Adds a part; DOCUMENT's reference is taken. ERROR NULL: there is a document. False: there are too many. */
+/* Room for one more. */
+static bool parts_grow(Parts *parts)
+{
+        const json_t **documents = reallocarray(parts->documents, parts->n + 1, sizeof *documents);
+        if (documents)
+                parts->documents = documents;
+        const char **names = reallocarray(parts->names, parts->n + 1, sizeof *names);
+        if (names)
+                parts->names = names;
+        const char **errors = reallocarray(parts->errors, parts->n + 1, sizeof *errors);
+        if (errors)
+                parts->errors = errors;
+        return documents && names && errors;
+}
+
+/* Adds a part; DOCUMENT's reference is taken. ERROR NULL: there is a document. False: no memory, which is
+ * said. */
 static bool parts_add(Parts *parts, json_t *document, const char *name, const char *error)
 {
-        if (parts->n == MAX_PARTS) {
+        if (!parts_grow(parts)) {
                 json_decref(document);
+                (void) fprintf(stderr, "tierprobe report: no memory for %s\n", name);
                 return false;
         }
         parts->documents[parts->n] = document;
@@ -126,13 +144,11 @@ static int add_hosts(Parts *parts, const ClientCommand *command, Client *client,
                         !answers[i].error && json_is_array(json_object_get(answers[i].document, "targets"));
                 char buf[32];
 
-                if (!good)
-                        (void) parts_add(parts, NULL, urls[i],
-                                         answers[i].error ? answers[i].error
-                                                          : client_answer_detail(&answers[i], buf));
-                else
-                        (void) parts_add(parts, json_incref(answers[i].document), urls[i], NULL);
-                status = client_worse(status, good ? status_of(answers[i].document) : CLI_UNKNOWN);
+                bool added = good ? parts_add(parts, json_incref(answers[i].document), urls[i], NULL)
+                                  : parts_add(parts, NULL, urls[i],
+                                              answers[i].error ? answers[i].error
+                                                               : client_answer_detail(&answers[i], buf));
+                status = client_worse(status, good && added ? status_of(answers[i].document) : CLI_UNKNOWN);
         }
         for (size_t i = 0; i < n; i++) {
                 size_t j;
@@ -145,7 +161,10 @@ static int add_hosts(Parts *parts, const ClientCommand *command, Client *client,
                                 json_is_object(run) ? run : json_object_get(target, "last_run"), "id"));
 
                         if (id && run_id_is_valid(id))
-                                (void) add_run(parts, command, client, urls[i], id);
+                                status = client_worse(status, add_run(parts, command, client, urls[i], id) ==
+                                                                              CLI_UNKNOWN
+                                                                      ? CLI_UNKNOWN
+                                                                      : CLI_PASS);
                 }
                 client_answer_done(&answers[i]);
         }

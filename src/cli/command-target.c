@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -87,32 +88,45 @@ static int usage(const char *what)
         return CLI_UNKNOWN;
 }
 
-static int prepare_one(const char *path, const char *user)
+/* Returns the worst exit status of the N paths; each says what came of it. */
+static int prepare(const char *const *paths, size_t n, const char *user)
 {
-        Preparation it;
+        _cleanup_free_ Preparation *them = calloc(n, sizeof *them);
+        int status = CLI_PASS;
 
-        target_prepare(path, user, PREPARE_TIMEOUT_NS, &it);
-        (void) fprintf(it.result == PREPARED ? stdout : stderr, "%s: %s\n", path, it.sentence);
-        return it.result == PREPARED ? CLI_PASS : it.result == PREPARE_FAILED ? CLI_UNKNOWN : CLI_WARNING;
+        if (n == 0)
+                return CLI_PASS;
+        if (!them) {
+                (void) fprintf(stderr, "tierprobe target: out of memory\n");
+                return CLI_UNKNOWN;
+        }
+        target_prepare(paths, n, user, PREPARE_TIMEOUT_NS, them);
+        for (size_t i = 0; i < n; i++) {
+                int its = them[i].result == PREPARED         ? CLI_PASS
+                          : them[i].result == PREPARE_FAILED ? CLI_UNKNOWN
+                                                             : CLI_WARNING;
+
+                (void) fprintf(its == CLI_PASS ? stdout : stderr, "%s: %s\n", paths[i], them[i].sentence);
+                if (its > status)
+                        status = its;
+        }
+        return status;
 }
 
 static int prepare_all(const TargetOptions *options)
 {
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *error = NULL;
-        int status = CLI_PASS;
+        const char *paths[CONFIG_MAX_TARGETS];
 
         int r = config_load(&(ConfigOptions){ .file = options->config }, &config, &error);
         if (r < 0) {
                 (void) fprintf(stderr, "%s\n", error ? error : strerror(-r));
                 return CLI_UNKNOWN;
         }
-        for (size_t i = 0; i < config->n_targets; i++) {
-                int its = prepare_one(config->targets[i].path, options->user);
-                if (its > status)
-                        status = its;
-        }
-        return status;
+        for (size_t i = 0; i < config->n_targets; i++)
+                paths[i] = config->targets[i].path;
+        return prepare(paths, config->n_targets, options->user);
 }
 
 /* ---- add ---- */
@@ -196,7 +210,7 @@ static int add(const TargetOptions *options, const char *path)
                 name_from_path(whole, name);
         if (!name_is_valid(name))
                 return usage("give the target a --name of letters, digits, '-', '_' and '.'");
-        int status = prepare_one(whole, options->user), written = CLI_PASS;
+        int status = prepare((const char *const[]){ whole }, 1, options->user), written = CLI_PASS;
         if (status == CLI_UNKNOWN)
                 return status;
         switch (find_naming(options, name, whole)) {

@@ -298,49 +298,80 @@ static void work(const char *path, const User *user, Preparation *it)
                 (void) prove(path, user, it);
 }
 
-/* Waits for the child's answer, which is one write of a whole Preparation. */
-static bool collect(int pipe_fd, uint64_t timeout_ns, Preparation *ret)
-{
-        struct pollfd poll_fd = { .fd = pipe_fd, .events = POLLIN };
+typedef struct Child {
+        pid_t pid;
+        int answer; /* the end of a pipe to read a whole Preparation from, or -1 */
+} Child;
 
-        return poll(&poll_fd, 1, (int) (timeout_ns / NS_PER_MS)) == 1 &&
-               read(pipe_fd, ret, sizeof *ret) == (ssize_t) sizeof *ret;
-}
-
-void target_prepare(const char *path, const char *user_name, uint64_t timeout_ns, Preparation *ret)
+/* A child that works on PATH; what could not be started is in RET. */
+static Child start(const char *path, const User *user, Preparation *ret)
 {
-        const struct passwd *entry = getpwnam(user_name);
         int pipe_fds[2];
 
-        *ret = (Preparation){ 0 };
-        if (!entry) {
-                (void) fail(ret, "there is no user %s; make it with systemd-sysusers", user_name);
-                return;
-        }
-        const User user = { user_name, entry->pw_uid, entry->pw_gid };
         if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
                 (void) fail(ret, "no pipe: %s", strerror(errno));
-                return;
+                return (Child){ -1, -1 };
         }
-        _cleanup_close_ int answer = pipe_fds[0];
-        _cleanup_close_ int child_end = pipe_fds[1];
-        pid_t pid = fork();
-
-        if (pid == 0) {
+        Child child = { .pid = fork(), .answer = pipe_fds[0] };
+        if (child.pid == 0) {
                 Preparation it = { 0 };
 
-                work(path, &user, &it);
-                _exit(write(child_end, &it, sizeof it) == (ssize_t) sizeof it ? 0 : 1);
+                /* Whoever reads our output would wait for its end as long as a child hangs. */
+                if (close_range(STDIN_FILENO, STDERR_FILENO, 0) < 0)
+                        _exit(1);
+                work(path, user, &it);
+                _exit(write(pipe_fds[1], &it, sizeof it) == (ssize_t) sizeof it ? 0 : 1);
         }
-        close_fdp(&child_end);
-        child_end = -1;
-        if (pid < 0)
+        (void) close(pipe_fds[1]);
+        if (child.pid < 0) {
                 (void) fail(ret, "no child process: %s", strerror(errno));
-        else if (!collect(answer, timeout_ns, ret)) {
+                close_fdp(&child.answer);
+                child.answer = -1;
+        }
+        return child;
+}
+
+/* Waits for the child's answer, which is one write of a whole Preparation. */
+static void collect(Child *child, const char *path, uint64_t timeout_ns, uint64_t deadline_ns,
+                    Preparation *ret)
+{
+        struct pollfd poll_fd = { .fd = child->answer, .events = POLLIN };
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC),
+                 left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+
+        if (child->answer < 0)
+                return; /* it was said why */
+        if (poll(&poll_fd, 1, (int) (left_ns / NS_PER_MS)) == 1 &&
+            read(child->answer, ret, sizeof *ret) == (ssize_t) sizeof *ret)
+                (void) waitpid(child->pid, NULL, 0);
+        else {
                 *ret = (Preparation){ .result = PREPARE_HANGS };
                 tell(ret, "%s did not answer in %u s: its file system hangs", path,
                      (unsigned) (timeout_ns / NS_PER_S));
-                (void) kill(pid, SIGKILL); /* it ends when the kernel releases it; that is not waited for */
-        } else
-                (void) waitpid(pid, NULL, 0);
+                (void) kill(child->pid,
+                            SIGKILL); /* it ends when the kernel lets it go; that is not waited for */
+        }
+        (void) close(child->answer);
+}
+
+void target_prepare(const char *const *paths, size_t n, const char *user_name, uint64_t timeout_ns,
+                    Preparation *ret)
+{
+        const struct passwd *entry = getpwnam(user_name);
+        _cleanup_free_ Child *children = calloc(n, sizeof *children);
+        uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
+
+        memset(ret, 0, n * sizeof *ret);
+        for (size_t i = 0; i < n; i++)
+                if (!children)
+                        (void) fail(&ret[i], "out of memory");
+                else if (!entry)
+                        (void) fail(&ret[i], "there is no user %s; make it with systemd-sysusers", user_name);
+                else {
+                        const User user = { user_name, entry->pw_uid, entry->pw_gid };
+
+                        children[i] = start(paths[i], &user, &ret[i]);
+                }
+        for (size_t i = 0; children && entry && i < n; i++)
+                collect(&children[i], paths[i], timeout_ns, deadline_ns, &ret[i]);
 }

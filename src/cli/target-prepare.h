@@ -3,6 +3,7 @@
  * for this user, and a write that proves it. Inside the cli room. Touches the directory in a child. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -18,5 +19,8 @@ typedef struct Preparation {
         char sentence[1024]; /* what was done, or why not; no control characters but in paths */
 } Preparation;
 
-/* Prepares PATH for USER (a name of the password file) within TIMEOUT_NS. */
-void target_prepare(const char *path, const char *user, uint64_t timeout_ns, Preparation *ret);
+/* Prepares the N PATHS for USER (a name of the password file), each in a child, all at the same time: one
+ * that hangs keeps no other waiting. RET[i] says what came of PATHS[i], within TIMEOUT_NS for all of them
+ * together. */
+void target_prepare(const char *const *paths, size_t n, const char *user, uint64_t timeout_ns,
+                    Preparation *ret);

@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import time
 
 import pytest
 
@@ -194,3 +195,18 @@ def test_below_a_loop_device(daemon, disk):
         nbdfuse.send_signal(signal.SIGCONT)
     assert service.whole_run("cache")["state"] == "finished"
     service.stop()
+
+
+def test_prepared_beside_paths_that_hang(tierprobe, hung, disk, folder):
+    """The service's start waits for this: one after another, ten of them would take longer than systemd allows."""
+    bad, good = hung(), disk(rate=GOOD)
+    targets = {**bad.folders, "good": good.path}
+    (folder / "t.conf").write_text("".join(f"[target {name}]\npath = {path}\n" for name, path in targets.items()))
+    begin = time.monotonic()
+    done = tierprobe("target", "prepare", "--user", "nobody", "--config", folder / "t.conf", timeout=MANY * 5)
+    assert time.monotonic() - begin < MANY * 5 / 2  # the sum of what is granted to each
+    assert done.returncode == 1
+    assert done.stdout == f"{good.path}: {good.path}/.tierprobe made; user nobody has written there\n"
+    for path in bad.folders.values():
+        assert f"{path}: {path} did not answer in 5 s: its file system hangs\n" in done.stderr
+    (good.path / ".tierprobe").rmdir()
