@@ -274,6 +274,9 @@ typedef struct Judgement {
                 worst_sample_mb_per_s; /* wkB/s / 1000; NAN unknown */
 } Judgement;
 
+/* Makes everything in RET unknown: VERDICT_NEVER_RUN, no reasons, figures NAN, limits 0. */
+void judgement_forget(Judgement *ret);
+
 /* With fewer full intervals than this no run passes: "steady" is said of a first, a middle and a last third,
  * and a cliff after the first second shows in no less. (Below ten, a ratio of 0.90 means all of them.) */
 #define MIN_SAMPLES_TO_PASS 3

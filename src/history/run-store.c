@@ -192,33 +192,39 @@ int run_store_put(RunStore *store, const char *id, const char *text, size_t size
         return 0;
 }
 
-int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size)
+/* The place and the file of a run that is kept. -EINVAL: that is no id, -ENOENT: it is not here. */
+static int find_kept(const RunStore *store, const char *id, size_t *ret_place, FileName ret_name)
 {
-        FileName name;
         bool found = false;
 
         if (!run_id_is_valid(id))
                 return -EINVAL;
-        (void) find_place(store, id, &found);
+        *ret_place = find_place(store, id, &found);
         if (!found)
                 return -ENOENT;
-        file_name(name, id, SUFFIX);
-        return read_file_at(store->fd, name, RUN_STORE_MAX_BYTES, ret_text, ret_size);
+        file_name(ret_name, id, SUFFIX);
+        return 0;
+}
+
+int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size)
+{
+        FileName name;
+        size_t place = 0;
+
+        int r = find_kept(store, id, &place, name);
+        return r < 0 ? r : read_file_at(store->fd, name, RUN_STORE_MAX_BYTES, ret_text, ret_size);
 }
 
 int run_store_set_aside(RunStore *store, const char *id)
 {
         FileName name;
-        bool found = false;
+        size_t place = 0;
 
-        if (!run_id_is_valid(id))
-                return -EINVAL;
-        size_t place = find_place(store, id, &found);
-        if (!found)
-                return -ENOENT;
+        int r = find_kept(store, id, &place, name);
+        if (r < 0)
+                return r;
         take_out(store, place);
-        file_name(name, id, SUFFIX);
-        int r = set_aside_at(store->fd, name);
+        r = set_aside_at(store->fd, name);
         store->n_aside += r >= 0;
         return r;
 }
@@ -226,15 +232,12 @@ int run_store_set_aside(RunStore *store, const char *id)
 int run_store_remove(RunStore *store, const char *id)
 {
         FileName name;
-        bool found = false;
+        size_t place = 0;
 
-        if (!run_id_is_valid(id))
-                return -EINVAL;
-        size_t place = find_place(store, id, &found);
-        if (!found)
-                return -ENOENT;
+        int r = find_kept(store, id, &place, name);
+        if (r < 0)
+                return r;
         take_out(store, place);
-        file_name(name, id, SUFFIX);
         return unlinkat(store->fd, name, 0) < 0 ? -errno : 0;
 }
 

@@ -151,17 +151,7 @@ void run_record_forget_result(RunRecord *record)
         record->n_samples = 0;
         record->n_slowest = 0;
         record->has_latency = false;
-        record->judgement = (Judgement){
-                .verdict = VERDICT_NEVER_RUN,
-                .criteria = { { .value = NAN }, { .value = NAN } },
-                .elapsed_s = NAN,
-                .app_write_mb_per_s = NAN,
-                .foreign_write_ratio = NAN,
-                .first_third_mb_per_s = NAN,
-                .last_third_mb_per_s = NAN,
-                .worst_sample_mb_per_s = NAN,
-        };
-        metrics_forget(&record->judgement.measured);
+        judgement_forget(&record->judgement);
         record->latency = (LatencySummary){ NAN, NAN, NAN, NAN, NAN, NAN };
 }
 

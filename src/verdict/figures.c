@@ -10,9 +10,9 @@
 /* A last third slower than this part of the first is called what it is: a cliff. */
 #define CLIFF_RATIO 0.75
 
-void judgement_init(const Limits *limits, Judgement *ret)
+void judgement_forget(Judgement *ret)
 {
-        Judgement j = {
+        *ret = (Judgement){
                 .verdict = VERDICT_NEVER_RUN,
                 .elapsed_s = NAN,
                 .app_write_mb_per_s = NAN,
@@ -21,11 +21,16 @@ void judgement_init(const Limits *limits, Judgement *ret)
                 .last_third_mb_per_s = NAN,
                 .worst_sample_mb_per_s = NAN,
         };
-
         for (CriterionName name = 0; name < N_CRITERIA; name++)
-                j.criteria[name] = (Criterion){ NAN, limits->value[name], false };
-        metrics_forget(&j.measured);
-        *ret = j;
+                ret->criteria[name].value = NAN;
+        metrics_forget(&ret->measured);
+}
+
+void judgement_init(const Limits *limits, Judgement *ret)
+{
+        judgement_forget(ret);
+        for (CriterionName name = 0; name < N_CRITERIA; name++)
+                ret->criteria[name].limit = limits->value[name];
 }
 
 void judgement_set_figures(const Limits *limits, const Metrics *figures, Judgement *j)

@@ -4,7 +4,7 @@
 
 #include "tierprobe/verdict.h"
 
-/* Everything unknown. */
+/* Everything unknown but the limits. */
 void judgement_init(const Limits *limits, Judgement *ret);
 
 /* Sets the criteria from FIGURES; NAN is unknown. */

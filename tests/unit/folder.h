@@ -3,6 +3,7 @@
  * things to do makes a test of thousands of small files take minutes. Touches nothing else. */
 #pragma once
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,3 +28,27 @@ static inline int test_folder_remove(const char *path)
                 return -1;
         return system(command); /* NOLINT(concurrency-mt-unsafe,cert-env33-c): a test's own folder */
 }
+
+/* The folder of a program's own whole group of tests: for cmocka_run_group_tests(tests, open_folder,
+ * close_folder), whose state at the start is nothing. The program says by FOLDER_NAME what it is called. */
+#ifdef FOLDER_NAME
+static char folder[64];
+static int dir_fd = -1;
+
+static int open_folder(void **state)
+{
+        (void) state;
+        if (test_folder_make(FOLDER_NAME, folder, sizeof folder) < 0)
+                return -1;
+        dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
+        return dir_fd < 0;
+}
+
+static int close_folder(void **state)
+{
+        (void) state;
+        (void) close(dir_fd);
+        dir_fd = -1;
+        return test_folder_remove(folder);
+}
+#endif

@@ -22,29 +22,11 @@
 
 #include <cmocka.h>
 
+#define FOLDER_NAME "forms"
 #include "folder.h"
 
 #define NAME "cache.ring"
 #define PAGE 4096
-
-static char folder[64];
-static int dir_fd = -1;
-
-static int make_folder(void **state)
-{
-        (void) state;
-        if (test_folder_make("forms", folder, sizeof folder) < 0)
-                return -1;
-        dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
-        return dir_fd < 0;
-}
-
-static int remove_folder(void **state)
-{
-        (void) state;
-        close_fdp(&dir_fd);
-        return test_folder_remove(folder);
-}
 
 static Ring *open_ring(uint64_t capacity)
 {
@@ -587,7 +569,7 @@ static void test_unreadable(void **state)
         assert_int_equal(ring_read(ring, first, &record), 0);
 }
 
-#define test_case(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+#define test_case(f) cmocka_unit_test_setup_teardown(f, open_folder, close_folder)
 
 int main(void)
 {

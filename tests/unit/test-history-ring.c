@@ -21,30 +21,12 @@
 
 #include <cmocka.h>
 
+#define FOLDER_NAME "ring"
 #include "folder.h"
 
 #define NAME "cache.ring"
 #define HEADER 4096
 #define RECORD 256
-
-static char folder[64];
-static int dir_fd = -1;
-
-static int make_folder(void **state)
-{
-        (void) state;
-        if (test_folder_make("ring", folder, sizeof folder) < 0)
-                return -1;
-        dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
-        return dir_fd < 0;
-}
-
-static int remove_folder(void **state)
-{
-        (void) state;
-        close_fdp(&dir_fd);
-        return test_folder_remove(folder);
-}
 
 static uint64_t mix(uint64_t x)
 {
@@ -736,7 +718,7 @@ static void test_delta(void **state)
         assert_int_equal(gap, GAP_FIRST);
 }
 
-#define test_case(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+#define test_case(f) cmocka_unit_test_setup_teardown(f, open_folder, close_folder)
 
 int main(void)
 {

@@ -17,26 +17,8 @@
 
 #include <cmocka.h>
 
+#define FOLDER_NAME "runs"
 #include "folder.h"
-
-static char folder[64];
-static int dir_fd = -1;
-
-static int make_folder(void **state)
-{
-        (void) state;
-        if (test_folder_make("runs", folder, sizeof folder) < 0)
-                return -1;
-        dir_fd = open(folder, O_DIRECTORY | O_CLOEXEC);
-        return dir_fd < 0;
-}
-
-static int remove_folder(void **state)
-{
-        (void) state;
-        close_fdp(&dir_fd);
-        return test_folder_remove(folder);
-}
 
 static RunStore *open_store(void)
 {
@@ -324,7 +306,7 @@ static void test_random(void **state)
         }
 }
 
-#define test_case(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
+#define test_case(f) cmocka_unit_test_setup_teardown(f, open_folder, close_folder)
 
 int main(void)
 {

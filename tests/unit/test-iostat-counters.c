@@ -25,7 +25,7 @@ static int parse_line(const char *line, DiskstatsRow *ret)
 static void test_widths(void **state)
 {
         uint64_t truth[17];
-        char text[512];
+        char text[512] = "";
 
         (void) state;
         for (size_t i = 0; i < 17; i++)
