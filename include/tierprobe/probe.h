@@ -104,6 +104,7 @@ typedef struct ProbeProgress {
         uint64_t needed_bytes;    /* what had to be free, reserve included; 0 when unknown */
         dev_t path_dev;           /* st_dev of the directory, 0 when unknown */
         PathDenial denial;        /* of PROBE_NOT_WRITABLE, or PROBE_PATH_MISSING for want of permission */
+        unsigned swept;           /* empty files that a killed test had left, and that were removed */
         unsigned streams_writing, streams_done;
         uint64_t begin_ns; /* MONOTONIC, by the writers' own clock: when the first write began; 0: none has */
         uint64_t end_ns;   /* when the last one of all streams had ended; 0 while there may be more, and when
@@ -165,9 +166,10 @@ size_t probe_slowest(const Probe *probe, ProbeSlowWrite ret[PROBE_N_SLOWEST]);
 /* ---- looking at a path without going there ---- */
 
 typedef struct PathFacts {
-        int error; /* 0, or the errno that stat of the directory gave (ENOENT, ENOTDIR, ELOOP: the last
-                    * part is a symbolic link, ETIMEDOUT: no answer in time) */
-        char resolved[4096]; /* realpath() of the directory, or of the link's target */
+        int error; /* 0, or the errno that stat of the directory gave (ENOENT, ENOTDIR, ELOOP: links lead in a
+                    * circle, ETIMEDOUT: no answer in time) */
+        bool is_link;        /* the last part of the path is a symbolic link, which was followed */
+        char resolved[4096]; /* realpath() of the directory */
         dev_t dev;
         uint64_t free_bytes, total_bytes, fs_type; /* statvfs, f_type of statfs */
         int write_error;   /* 0, or why no file can be made in it (EACCES, EROFS, ...) */

@@ -98,6 +98,7 @@ typedef struct RunRecord {
         char id[RUN_ID_SIZE];
         char target[NAME_SIZE];
         char *path;
+        char *place; /* where PATH led when the run began, as it is a symbolic link; NULL: it is none */
         Profile profile;
         bool certifying; /* run_is_certifying(), and, once it has ended, it was complete */
         bool official;   /* the profile is the one that decides its target's verdict */
@@ -107,6 +108,7 @@ typedef struct RunRecord {
         uint64_t elapsed_ns;
 
         uint64_t max_duration_ns; /* 0: no limit */
+        unsigned swept; /* empty files that a killed test had left, and that were removed before this one */
         uint64_t bytes_total, bytes_written;
 
         Limits limits;

@@ -48,10 +48,11 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
 Run *run_free(Run *run);
 void run_freep(Run **run);
 
-/* Begins: DEVICE is what the path stands on (copied; NULL: nothing found), and BACKGROUND the device's writes
- * just before in wkB/s / 1000 (NAN: not known). From here on the events come, `ended` and `gone` exactly once
- * each, possibly before this returns. */
-void run_start(Run *run, const Device *device, double background_write_mb_per_s);
+/* Begins: PLACE is where the path leads when it is a symbolic link (copied; NULL: it is none), DEVICE is what
+ * the path stands on (copied; NULL: nothing found), and BACKGROUND the device's writes just before in wkB/s /
+ * 1000 (NAN: not known). From here on the events come, `ended` and `gone` exactly once each, possibly before
+ * this returns. */
+void run_start(Run *run, const char *place, const Device *device, double background_write_mb_per_s);
 
 /* Ends a queued or running run as one that could not start: REASON with DETAIL, inconclusive. */
 void run_refuse(Run *run, ReasonCode reason, const char *detail);

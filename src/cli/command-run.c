@@ -35,6 +35,7 @@ typedef struct RunOptions {
 typedef struct Foreground {
         sd_event *event;
         Run *run;
+        char *place; /* where a path that is a link leads */
         Device *device;
         Sampler *sampler;
         Snapshot previous;
@@ -255,7 +256,7 @@ static int on_begin(sd_event_source *source, uint64_t usec, void *userdata)
                 foreground->have_previous = true;
         }
         foreground->last_ns = clock_ns(CLOCK_MONOTONIC);
-        run_start(foreground->run, foreground->device, background);
+        run_start(foreground->run, foreground->place, foreground->device, background);
         return 0;
 }
 
@@ -291,6 +292,8 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
                 run_refuse(foreground->run, path_error_find(facts.error).code, detail);
                 return;
         }
+        if (facts.is_link)
+                foreground->place = strdup(facts.resolved);
         r = device_resolve(roots, facts.resolved, facts.dev, NULL, &foreground->device);
         if (r >= 0 && foreground->device->status == DEVICE_OK)
                 (void) sampler_new(&foreground->sampler, roots->procfs, roots->sysfs, names,
@@ -375,6 +378,7 @@ static void foreground_done(Foreground *foreground)
         run_record_free(foreground->record);
         sampler_free(foreground->sampler);
         device_free(foreground->device);
+        free(foreground->place);
         sd_event_unref(foreground->event);
 }
 

@@ -95,6 +95,10 @@ void report_run(FILE *out, const RunRecord *record)
         (void) fprintf(out, "tierprobe run %s\n", record->id);
         (void) fputs("path         ", out);
         put_text(out, record->path);
+        if (record->place) {
+                (void) fputs(" -> ", out);
+                put_text(out, record->place);
+        }
         if (device && device->mount_point) {
                 (void) fprintf(out, " (%s on ", device->filesystem ? device->filesystem : "?");
                 put_text(out, device->mount_point);
@@ -110,6 +114,9 @@ void report_run(FILE *out, const RunRecord *record)
                 (void) fputs("; ", out);
                 put_text(out, device->detail);
         }
+        if (record->swept)
+                (void) fprintf(out, "\nremoved      %u empty file%s of a test that was killed", record->swept,
+                               record->swept == 1 ? "" : "s");
         (void) fputs("\ntest         ", out);
         if (record->profile.ramp)
                 (void) fprintf(out, "ramp of 1 to %u streams, %s a step, ", record->profile.streams,

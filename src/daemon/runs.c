@@ -263,7 +263,8 @@ static void begin(Runs *runs, Slot *slot)
                 run_refuse(run, reason->code, reason->detail);
                 return;
         }
-        run_start(run, target->device, samples_write_mb_per_s(&target->samples));
+        run_start(run, target->facts.is_link ? target->goal : NULL, target->device,
+                  samples_write_mb_per_s(&target->samples));
         /* It may have ended already; then its record has been handed on. */
         if (slot->run == run) {
                 journal_run_started(run_record(run));

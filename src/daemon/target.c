@@ -141,6 +141,22 @@ static bool is_right_device(Target *target, const PathFacts *facts, const Device
         return named ? is_named_device(target, facts, found) : is_at_home(target, found);
 }
 
+/* A path that leads elsewhere than it first did, by whatever link, is another place: to test that one, and to
+ * take its verdict for this one's, must be meant. */
+static bool leads_where_it_did(Target *target, const PathFacts *facts)
+{
+        if (!target->goal)
+                target->goal = strdup(facts->resolved);
+        if (!target->goal || strcmp(target->goal, facts->resolved) == 0)
+                return true;
+        reasons_add(
+                &target->problems, REASON_WRONG_DEVICE,
+                "%.120s led to %.120s and now leads to %.120s. Set the link right, or restart the daemon if "
+                "the change is meant.",
+                target->config->path, target->goal, facts->resolved);
+        return false;
+}
+
 static Device *find_device(Target *target, const PathFacts *facts)
 {
         Device *found = NULL;
@@ -149,6 +165,8 @@ static Device *find_device(Target *target, const PathFacts *facts)
                 describe_path_error(target, facts);
                 return NULL;
         }
+        if (!leads_where_it_did(target, facts))
+                return NULL;
         int r = device_resolve(target->roots, facts->resolved, facts->dev, target->config->device, &found);
         if (r < 0) {
                 reasons_add(&target->problems, REASON_NO_BLOCK_DEVICE,
@@ -266,6 +284,7 @@ Target *target_free(Target *target)
         samples_done(&target->samples);
         device_free(target->device);
         free(target->home);
+        free(target->goal);
         free(target);
         return NULL;
 }

@@ -30,6 +30,7 @@ struct Target {
         PathFacts facts;       /* what a look has last seen; error EAGAIN: none has yet */
         uint64_t inspected_ns; /* MONOTONIC */
         bool inspect_failed;   /* no child could be started; said once */
+        char *goal;            /* where the path led when it was first seen; NULL: not seen yet */
         Device *device;        /* NULL: none found */
         char *home;            /* the mount point it was last seen on; NULL: never */
         Reasons problems;      /* what keeps it from being tested now */

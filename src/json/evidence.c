@@ -147,6 +147,7 @@ json_t *json_evidence(const RunRecord *run)
                                     ? json_null()
                                     : OBJECT({ "start", window_edge(&run->samples[0].row) },
                                              { "end", window_edge(&run->samples[run->n_samples - 1].row) }) },
+                { "leftovers_removed", json_u64(run->swept) },
                 { "conditions", json_conditions(run->conditions) }, { "slowest_writes", slowest_writes(run) },
                 { "samples", window_samples(run) });
 }

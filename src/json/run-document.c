@@ -146,6 +146,7 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "device", json_device(run->device) },
                 /* Beyond the contract's fields, which stand first. */
                 { "official", json_boolean(run->official) }, { "path", json_text(run->path) },
+                { "leads_to", json_text(run->place) },
                 { "queued_at", json_time_or_null(run->queued_real_ns) },
                 { "window_s", json_figure(judgement->elapsed_s) },
                 { "stalled_s", run->stalled_ns ? json_seconds_from_ns(run->stalled_ns) : json_null() },

@@ -54,14 +54,15 @@ static void look(const char *path, PathFacts *facts)
                 path_denial_find(stripped, &facts->denial);
                 return;
         }
-        bool link = S_ISLNK(st.st_mode);
-        if (link && stat(stripped, &st) < 0) {
-                facts->error = ELOOP;
+        facts->is_link = S_ISLNK(st.st_mode);
+        if (facts->is_link && stat(stripped, &st) < 0) {
+                facts->error = errno;
+                path_denial_find(stripped, &facts->denial);
                 return;
         }
         if (realpath(stripped, resolved))
                 memcpy(facts->resolved, resolved, strlen(resolved) + 1);
-        facts->error = link ? ELOOP : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+        facts->error = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
         facts->dev = st.st_dev;
         if (statvfs(stripped, &vfs) == 0) {
                 uint64_t unit = vfs.f_frsize ? vfs.f_frsize : vfs.f_bsize;

@@ -12,6 +12,7 @@ void probe_progress(const Probe *probe, ProbeProgress *ret)
 {
         ProbeProgress progress = { .state = probe->state };
         const ProbeShared *shared = probe->shared;
+        progress.swept = shared_load(&shared->swept);
         uint64_t oldest_ns = UINT64_MAX;
         bool stopped = false, open = false, ended = true;
 

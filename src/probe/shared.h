@@ -67,6 +67,7 @@ typedef struct ProbeShared {
         _Alignas(SHARED_ALIGNMENT) uint64_t go_ns; /* MONOTONIC, when probe_go() was called */
         uint32_t stop;                             /* no further write is to be begun */
         uint32_t first_failed; /* 1 + the first stream whose outcome is neither OK nor STOPPED */
+        uint32_t swept;        /* files of killed tests that were removed */
         uint32_t running;      /* streams that have not ended */
         uint32_t last_known;   /* the last of them has read the row into LAST; stored with release */
         Reading last;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -20,6 +21,10 @@
 /* What dd's oflag=direct,dsync sets. */
 #define WRITE_FLAGS (O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC)
 #define FILE_MODE 0600
+
+#define NAME_PREFIX ".tierprobe-"
+#define NAME_DIGITS 32
+#define SWEEP_MAX_NAMES 100000 /* a cache may hold millions, and reading them takes long */
 
 /* For what fails while the directory is opened or a file is made. */
 static ProbeOutcome judge_open(int error, int *ret_error)
@@ -168,8 +173,8 @@ static void release_signals(const HeldSignals *held)
 /* For file systems that cannot make a file without a name: it has one for a moment. */
 static int create_and_unlink(int dir_fd, int flags)
 {
-        char name[48] = ".tierprobe-";
-        unsigned char random[16];
+        char name[48] = NAME_PREFIX;
+        unsigned char random[NAME_DIGITS / 2];
         HeldSignals held;
 
         if (getrandom(random, sizeof random, 0) != (ssize_t) sizeof random)
@@ -180,6 +185,9 @@ static int create_and_unlink(int dir_fd, int flags)
         hold_signals(&held);
         int fd = openat(dir_fd, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW, FILE_MODE);
         int error = errno;
+        /* Whoever sweeps meanwhile lets it be; if he was quicker, the name is gone as it is to be. */
+        if (fd >= 0)
+                (void) flock(fd, LOCK_EX | LOCK_NB);
         /* Refused flags may leave the created file behind. With 128 random bits no other can be meant. */
         if (error != EEXIST || fd >= 0)
                 (void) unlinkat(dir_fd, name, 0);
@@ -187,23 +195,58 @@ static int create_and_unlink(int dir_fd, int flags)
         return fd < 0 ? -error : fd;
 }
 
-static int create_nameless(int dir_fd, int flags)
+static int create_nameless(int dir_fd, int flags, bool *ret_had_name)
 {
         int fd = openat(dir_fd, ".", flags | O_TMPFILE, FILE_MODE);
+
+        *ret_had_name = false;
         if (fd >= 0)
                 return fd;
         /* The first by file systems, the others by kernels that cannot. */
-        if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)
+        if (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT) {
+                *ret_had_name = true;
                 return create_and_unlink(dir_fd, flags);
+        }
         return -errno;
 }
 
-ProbeOutcome test_file_create(int dir_fd, int *ret_fd, int *ret_error)
+/* Held locked: its maker is at work on it. */
+static bool is_leftover(int dir_fd, const char *name)
 {
-        int fd = create_nameless(dir_fd, WRITE_FLAGS);
+        struct stat st;
+
+        if (strncmp(name, NAME_PREFIX, strlen(NAME_PREFIX)) != 0 ||
+            strspn(name + strlen(NAME_PREFIX), "0123456789abcdef") != NAME_DIGITS ||
+            name[strlen(NAME_PREFIX) + NAME_DIGITS] != '\0')
+                return false;
+        _cleanup_close_ int fd =
+                openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+               st.st_nlink == 1 && st.st_size == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+unsigned test_file_sweep(int dir_fd)
+{
+        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_closedir_ DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+        const struct dirent *entry;
+        unsigned removed = 0;
+
+        if (!dir && fd >= 0)
+                (void) close(fd);
+        for (unsigned n = 0; dir && n < SWEEP_MAX_NAMES && (entry = readdir(dir)); n++)
+                if (is_leftover(dir_fd, entry->d_name) && unlinkat(dir_fd, entry->d_name, 0) == 0)
+                        removed++;
+        return removed;
+}
+
+ProbeOutcome test_file_create(int dir_fd, int *ret_fd, bool *ret_had_name, int *ret_error)
+{
+        bool had_name = false;
+        int fd = create_nameless(dir_fd, WRITE_FLAGS, &had_name);
         if (fd == -EINVAL) {
                 /* O_DIRECT is refused if all is well without it. */
-                _cleanup_close_ int other = create_nameless(dir_fd, WRITE_FLAGS & ~O_DIRECT);
+                _cleanup_close_ int other = create_nameless(dir_fd, WRITE_FLAGS & ~O_DIRECT, &had_name);
                 if (other >= 0) {
                         *ret_error = EINVAL;
                         return PROBE_DIRECT_REFUSED;
@@ -212,6 +255,8 @@ ProbeOutcome test_file_create(int dir_fd, int *ret_fd, int *ret_error)
         if (fd < 0)
                 return judge_open(-fd, ret_error);
         *ret_fd = fd;
+        if (ret_had_name)
+                *ret_had_name = had_name;
         return PROBE_OK;
 }
 

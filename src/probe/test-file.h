@@ -23,8 +23,13 @@ ProbeOutcome test_file_check_space(int dir_fd, uint64_t needed_bytes, uint64_t m
                                    double min_free_ratio, uint64_t *ret_free_bytes,
                                    uint64_t *ret_needed_bytes, int *ret_error);
 
-/* Makes an empty file without a name in the directory, open for direct synchronous writing. */
-ProbeOutcome test_file_create(int dir_fd, int *ret_fd, int *ret_error);
+/* Makes an empty file without a name in the directory, open for direct synchronous writing. RET_HAD_NAME (may
+ * be NULL) says whether it had one for a moment, since the file system cannot make one without. */
+ProbeOutcome test_file_create(int dir_fd, int *ret_fd, bool *ret_had_name, int *ret_error);
+
+/* Removes what a process that was killed in that moment has left: empty files of the test's own kind of name,
+ * of this user, that nobody holds locked. Returns how many. Looks at a bounded number of names. */
+unsigned test_file_sweep(int dir_fd);
 
 /* How a write that failed with ERROR ends the stream. FD tells whether the file system is full. */
 ProbeOutcome test_file_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes);

@@ -128,7 +128,11 @@ static ProbeOutcome prepare(Writer *writer, uint64_t needed_bytes, int *ret_erro
                 *ret_error = -r;
                 return PROBE_INTERNAL;
         }
-        return test_file_create(writer->dir_fd, &writer->file_fd, ret_error);
+        bool had_name = false;
+        outcome = test_file_create(writer->dir_fd, &writer->file_fd, &had_name, ret_error);
+        if (outcome == PROBE_OK && had_name && writer->stream == 0)
+                shared_store(&writer->shared->swept, test_file_sweep(writer->dir_fd));
+        return outcome;
 }
 
 /* Writes one block, over short writes. */
@@ -159,7 +163,7 @@ static ProbeOutcome change_file(Writer *writer, int *ret_error)
         (void) close(writer->file_fd);
         writer->file_fd = -1;
         writer->offset = 0;
-        ProbeOutcome outcome = test_file_create(writer->dir_fd, &writer->file_fd, ret_error);
+        ProbeOutcome outcome = test_file_create(writer->dir_fd, &writer->file_fd, NULL, ret_error);
         /* It was writable when the test began: a file system that turns read-only gives up on its device. */
         return outcome == PROBE_NOT_WRITABLE && *ret_error == EROFS ? PROBE_WRITE_ERROR : outcome;
 }

@@ -171,6 +171,7 @@ RunRecord *run_record_free(RunRecord *record)
         if (!record)
                 return NULL;
         free(record->path);
+        free(record->place);
         free(record->samples);
         free(record->conditions);
         record->device = device_free(record->device);

@@ -120,6 +120,8 @@ static void refresh(Run *run)
         if (!record || run->ended || run->judged || !run->probe)
                 return;
         probe_progress(run->probe, &run->progress);
+        if (run->progress.swept > record->swept)
+                record->swept = run->progress.swept;
         record->bytes_written = run->bytes_before + run->progress.bytes_written;
         const ProbeProgress *progress = &run->progress;
         if (progress->begin_ns > 0) {
@@ -385,7 +387,7 @@ static ProbePlan make_plan(const Run *run, const char *names[64])
         uint64_t time_ns = run_time_ns(run);
         bool endless = profile->duration_ns > 0 && !profile->ramp;
 
-        return (ProbePlan){ .path = run->record->path,
+        return (ProbePlan){ .path = run->record->place ? run->record->place : run->record->path,
                             .block_size = profile->block_size,
                             .count = endless ? INT64_MAX / profile->block_size
                                              : ramp_count(profile, run->streams),
@@ -427,15 +429,19 @@ static int start_sampler(Run *run)
         return sampler_new(&run->sampler, run->procfs, run->sysfs, names, row_names(run, names));
 }
 
-void run_start(Run *run, const Device *device, double background_write_mb_per_s)
+void run_start(Run *run, const char *place, const Device *device, double background_write_mb_per_s)
 {
         RunRecord *record = run->record;
 
         record->state = RUN_RUNNING;
         record->started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         record->background_write_mb_per_s = background_write_mb_per_s;
+        record->place = place ? strdup(place) : NULL;
         int r = device ? device_copy(device, &record->device) : 0;
-        if (r < 0 || !device)
+        if (place && !record->place)
+                run_set_not_started(run, REASON_ABORTED,
+                                    "This host is out of memory. Free some and run again.");
+        else if (r < 0 || !device)
                 run_set_not_started(run, REASON_NO_BLOCK_DEVICE,
                                     "No block device was found under %s. Test a directory on a local disk.",
                                     record->path);

@@ -139,11 +139,19 @@ def test_two_targets_with_one_name(check, place):
 
 
 def test_path_is_a_symbolic_link(check, place, folder):
+    """One that leads to a directory is followed, as dd does; one that leads nowhere is said."""
     link = folder / "link"
     link.symlink_to(place)
     done, path = check(f"[target cache]\npath = {link}\n")
-    assert done.returncode == 78
-    assert f"{path}:2" in done.stderr and "symbolic link" in done.stderr
+    assert done.returncode == 0, done.stderr
+    link.unlink()
+    link.symlink_to("nowhere")
+    done, path = check(f"[target cache]\npath = {link}\n")
+    assert done.returncode == 78 and f"{path}:2" in done.stderr and "no such directory" in done.stderr
+    link.unlink()
+    link.symlink_to("link")
+    done, path = check(f"[target cache]\npath = {link}\n")
+    assert done.returncode == 78 and f"{path}:2" in done.stderr and "circle" in done.stderr
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe\x00garbage", b"[" * 5000, b"a" * 100000, b"[limits]\nw_await_ms = 20\x00\n",

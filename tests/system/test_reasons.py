@@ -43,6 +43,8 @@ REACHED = {
     "write_error": "test_verdicts.py::test_daemon",
     "throttled": "test_faults.py::test_file_size_limit",
     "not_permitted": "test_faults.py::test_not_writable",
+    "cache_in_front": "test_verdicts.py::test_page_cache_in_front_is_said",
+    "double_writes": "test_reasons.py::test_a_journal_of_all_data",
     "stalled": "test_reasons.py::test_a_stall_is_told_while_it_lasts",
     "aborted": "test_faults.py::test_abort_over_http",
     "truncated": "test_reasons.py::test_truncated",
@@ -84,10 +86,11 @@ def test_every_code_has_its_test():
 @pytest.fixture
 def run_json(folder):
     """run_json(PATH, ...) is the RUN that `tierprobe run --json` prints, with the limits of the tests."""
-    def run(path, *arguments, environment=None, **more):
+    def run(path, *arguments, environment=None, prefix=(), **more):
         sections = sections_for(path, **more)
         (folder / "run.conf").write_text(config_text(sections))
-        done = call(TIERPROBE, "run", path, "--config", folder / "run.conf", "--profile", "small", "--json", *arguments,
+        command = [*prefix, TIERPROBE, "run"]
+        done = call(*command, path, "--config", folder / "run.conf", "--profile", "small", "--json", *arguments,
                     env={**os.environ, **(environment or {})})
         run = json.loads(done.stdout)
         assert done.returncode == {"pass": 0, "fail": 2, "inconclusive": 3}[run["verdict"]]
@@ -199,6 +202,37 @@ def test_suspended(folder, run_json, disk):
     assert sleeper.wait(60) == 0
     assert (run["verdict"], codes(run)[0]) == ("inconclusive", "suspended"), run["reasons"]
     assert "1 interval" in detail(run, "suspended")
+
+
+# ---- whose fault it is ----
+
+def test_a_journal_of_all_data(run_json, disk):
+    """Each byte is written twice: that is no stranger's doing, and excuses no slow disk."""
+    it = disk(rate=GOOD, fs="ext4", mount_options=["data=journal"])
+    run = run_json(it.path)
+    assert run["verdict"] == "pass" and codes(run) == ["double_writes"], run["reasons"]
+    assert run["foreign_write_ratio"] < 0.1
+    it.behave(rate=SLOW)
+    run = run_json(it.path, count=16, limits={**LIMITS, "w_await_ms": 5000})
+    assert run["verdict"] == "fail" and codes(run)[0] == "write_throughput_low", run["reasons"]
+    assert "double_writes" in codes(run) and "foreign_io" not in codes(run), run["reasons"]
+
+
+def test_a_limit_of_ones_own(run_json, disk):
+    """Ten MB/s are let through to a disk that can do thirty times as much."""
+    it = disk(rate=GOOD)
+    group = pathlib.Path("/sys/fs/cgroup/blkio") / f"tierprobe-test-{os.getpid()}"
+    if not (group.parent / "blkio.throttle.write_bps_device").exists():
+        pytest.skip("no control group of version 1 for block devices here")
+    group.mkdir()
+    try:
+        (group / "blkio.throttle.write_bps_device").write_text(f"{it.major_minor} 10485760")
+        run = run_json(it.path, count=24, prefix=["sh", "-c", f"echo $$ > {group}/cgroup.procs; exec \"$@\"", "sh"])
+    finally:
+        lab.wait_for("an empty group", lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+    assert (run["verdict"], codes(run)) == ("inconclusive", ["throttled", "write_throughput_low"]), run["reasons"]
+    assert str(group) in detail(run, "throttled") and "10485760" in detail(run, "throttled")
 
 
 # ---- how long and how steady ----
@@ -368,16 +402,24 @@ def test_wrong_device(daemon, disk):
     assert one.nothing_left() is None
 
 
-def test_a_link_is_the_wrong_device(daemon, folder, disk):
-    """One that takes the folder's place while the daemon runs; a configuration that names one is refused."""
+def test_a_link_that_leads_elsewhere_later(daemon, folder, disk):
+    """A link is followed to where it led first; one that is turned, or takes the folder's place, is another disk."""
     one, two = disk(rate=GOOD), disk(rate=GOOD)
-    target = one.directory("cache")
-    service = daemon(target)
+    link, target = folder / "link", one.directory("cache")
+    link.symlink_to(target)
+    service = daemon({"link": link, "cache": target}, count=100)
+    run = service.whole_run("link")
+    assert run["state"] == "finished" and run["device"]["name"] == one.name, run
+    assert run["path"] == str(link) and run["leads_to"] == str(target)
+    link.unlink()
+    link.symlink_to(two.path)
     target.rmdir()
     target.symlink_to(two.path)
-    run = service.whole_run()
-    assert (run["verdict"], codes(run)) == ("inconclusive", ["wrong_device"]), run["reasons"]
-    assert str(target) in detail(run, "wrong_device") and run["bytes_written"] == 0
+    for name, path in ("link", link), ("cache", target):
+        run = service.whole_run(name)
+        assert (run["verdict"], codes(run)) == ("inconclusive", ["wrong_device"]), run["reasons"]
+        assert str(path) in detail(run, "wrong_device") and run["bytes_written"] == 0
+    link.unlink()
     target.unlink()
     assert two.nothing_left() is None
 

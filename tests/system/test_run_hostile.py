@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -10,7 +11,7 @@ import time
 import pytest
 
 import lab
-from harness import SANITIZED, TIERPROBE, checked
+from harness import ROOT, SANITIZED, TIERPROBE, checked
 from lab.catalog import GOOD, MB
 
 pytestmark = pytest.mark.slow
@@ -179,12 +180,12 @@ def test_spellings(path, place):
 
 def test_places_that_cannot_be_tested(place, folder):
     (place / "file").write_text("x")
-    (folder / "link").symlink_to(place)
+    (folder / "link").symlink_to(place / "file")
     (folder / "loop").symlink_to("loop")
     try:
         for path, wanted in ((place / "file", "path_missing"), (f"{place}/file/", "path_missing"),
-                             (f"{place}/file/x", "path_missing"), (folder / "link", "wrong_device"),
-                             (f"{folder}/link/", "wrong_device"), (folder / "loop", "wrong_device"),
+                             (f"{place}/file/x", "path_missing"), (folder / "link", "path_missing"),
+                             (f"{folder}/link/", "path_missing"), (folder / "loop", "wrong_device"),
                              ("/" + "x" * 300, "path_missing"), ("/" + "x/" * 2047, "path_missing"),
                              ("/" + "x/" * 2048, "path_missing"), ("/" + "x/" * 40000, "path_missing"),
                              ("/proc", None), ("/sys", None), ("/dev", "no_block_device"), ("/dev/shm", "no_block_device"),
@@ -197,6 +198,17 @@ def test_places_that_cannot_be_tested(place, folder):
             assert b"INCONCLUSIVE" in finish(start(path, "--count", 2), 3)
     finally:
         (place / "file").unlink()
+
+
+@pytest.mark.parametrize("spelling", ["{0}/link", "{0}/link/", "link"])
+def test_a_link_is_followed(spelling, place, folder):
+    """As dd does it, and both names are shown."""
+    (folder / "link").symlink_to(place)
+    run = the_run(finish(start(spelling.format(folder), "--count", 4, "--json", cwd=folder)))
+    assert (run["state"], run["bytes_written"]) == ("finished", 4 << 20), run
+    assert run["path"].rstrip("/") == f"{folder}/link" and run["leads_to"] == str(place)
+    out = finish(start(spelling.format(folder), "--count", 4, cwd=folder)).decode()
+    assert f"link -> {place}" in out or f"link/ -> {place}" in out, out
 
 
 def test_a_working_directory_that_is_gone(folder):
@@ -274,3 +286,39 @@ def test_no_kernel_tables(missing, what, place, folder):
     # One of the two may make up for the other; without either there is no verdict.
     assert run["verdict"] == "inconclusive" or (run["device"]["name"] and run["measured"]["wkB/s"] > 0), run
     assert the_run(finish(start(place, "--count", 4, "--json", "--procfs", tree, "--sysfs", tree), 3))
+
+
+# ---- a file system that cannot make a file without a name ----
+
+@pytest.fixture
+def nameful(folder):
+    """The environment in which test files have a name for a while, and the file that tells when."""
+    shim = folder / "shim.so"
+    lab.run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", shim, ROOT / "tests/lab/no-tmpfile-shim.c")
+    creating = folder / "creating"
+    return {**os.environ, "LD_PRELOAD": str(shim), "LAB_CREATE_MS": "700", "LAB_CREATING": str(creating),
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}, creating
+
+
+@pytest.mark.parametrize("whom", ["parent", "writer"])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_ended_while_the_file_has_a_name(how, whom, place, nameful):
+    """Whoever is ended, and however: the name goes, but for a SIGKILL of the writer itself."""
+    environment, creating = nameful
+    process = start(place, "--count", 8, "--json", env=environment)
+    lab.wait_for("a file with a name", creating.exists)
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    writer = next(int(pid) for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "tierprobe-write\n")
+    assert len(list(place.iterdir())) == 1
+    os.kill(process.pid if whom == "parent" else writer, how)
+    process.communicate(timeout=60)
+    lab.wait_for("the writer's end", lambda: not pathlib.Path(f"/proc/{writer}").exists())
+    left = list(place.iterdir())
+    if (how, whom) == (signal.SIGKILL, "writer"):
+        assert len(left) == 1 and left[0].stat().st_size == 0
+        creating.unlink()
+        # The next test clears up, and says so.
+        out = finish(start(place, "--count", 8, env={**environment, "LAB_CREATE_MS": "0"}))
+        assert b"removed      1 empty file of a test that was killed" in out
+        left = list(place.iterdir())
+    assert left == []

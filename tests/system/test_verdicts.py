@@ -151,8 +151,8 @@ def test_page_cache_in_front_is_said(daemon, disk):
     """A loop device without direct I/O takes writes into memory: what it measures is not the disk below."""
     it = disk(rate=GOOD, dio=False)
     run = daemon(it.path).whole_run()
-    assert "page cache" in json.dumps(run)
-    assert "cache_in_front" in [reason["code"] for reason in run["reasons"]]
+    assert run["verdict"] == "pass" and [r["code"] for r in run["reasons"]] == ["cache_in_front"], run["reasons"]
+    assert "page cache" in run["reasons"][0]["detail"]
 
 
 def test_the_disk_below_a_page_cache_is_judged(disk):

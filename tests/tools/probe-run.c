@@ -58,7 +58,7 @@ static int run_bare(const ProbePlan *plan)
                 mmap(NULL, plan->block_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (block == MAP_FAILED || test_file_open(plan->path, &dir_fd, &dev, &error) != PROBE_OK ||
-            test_file_create(dir_fd, &fd, &error) != PROBE_OK) {
+            test_file_create(dir_fd, &fd, NULL, &error) != PROBE_OK) {
                 (void) fprintf(stderr, "%s: %s\n", plan->path, strerror(error));
                 return EXIT_FAILURE;
         }

@@ -3,6 +3,8 @@
 
 #include "probe-fixture.h"
 
+#include "tierprobe/cleanup.h"
+
 #include "tierprobe/clock.h"
 
 #include <errno.h>
@@ -102,21 +104,31 @@ static void test_symlink(void **state)
         assert_non_null(realpath(fixture->directory, resolved));
         (void) snprintf(slash, sizeof slash, "%s/", path);
         PathFacts facts = inspect(path);
-        assert_int_equal(facts.error, ELOOP);
-        assert_string_equal(facts.resolved, resolved); /* so that a message can say what to use instead */
-        assert_int_equal(inspect(slash).error, ELOOP);
+        assert_int_equal(facts.error, 0);
+        assert_true(facts.is_link);
+        assert_string_equal(facts.resolved, resolved);
+        facts = inspect(slash);
+        assert_int_equal(facts.error, 0);
+        assert_true(facts.is_link);
         assert_int_equal(unlink(path), 0);
 
-        assert_int_equal(symlink("nowhere", path), 0);
-        facts = inspect(path);
-        assert_int_equal(facts.error, ELOOP);
-        assert_string_equal(facts.resolved, "");
-        assert_int_equal(unlink(path), 0);
+        static const struct {
+                const char *to;
+                int error;
+        } nowhere[] = { { "nowhere", ENOENT }, { "link", ELOOP } };
+        for (size_t i = 0; i < ELEMENTSOF(nowhere); i++) {
+                assert_int_equal(symlink(nowhere[i].to, path), 0);
+                facts = inspect(path);
+                assert_int_equal(facts.error, nowhere[i].error);
+                assert_string_equal(facts.resolved, "");
+                assert_int_equal(unlink(path), 0);
+        }
 
         /* Only the last part counts. */
         assert_int_equal(mkdir(fixture_path(fixture, "real"), 0700), 0);
         assert_int_equal(symlink(".", fixture_path(fixture, "link")), 0);
         assert_int_equal(inspect(fixture_path(fixture, "link/real")).error, 0);
+        assert_false(inspect(fixture_path(fixture, "link/real")).is_link);
         assert_int_equal(unlink(fixture_path(fixture, "link")), 0);
         assert_int_equal(rmdir(fixture_path(fixture, "real")), 0);
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,7 +77,7 @@ static void expect_file(const Fixture *fixture, int dir_fd)
         int fd = -1, error = 0;
         struct stat st;
 
-        assert_int_equal(test_file_create(dir_fd, &fd, &error), PROBE_OK);
+        assert_int_equal(test_file_create(dir_fd, &fd, NULL, &error), PROBE_OK);
         assert_int_equal(fixture_entries(fixture), 0);
         assert_int_equal(fstat(fd, &st), 0);
         assert_int_equal(st.st_nlink, 0);
@@ -93,7 +94,7 @@ static void expect_refusal(const Fixture *fixture, int dir_fd, ProbeOutcome outc
 {
         int fd = -7, got = 0;
 
-        assert_int_equal(test_file_create(dir_fd, &fd, &got), outcome);
+        assert_int_equal(test_file_create(dir_fd, &fd, NULL, &got), outcome);
         assert_int_equal(got, error);
         assert_int_equal(fd, -7);
         assert_int_equal(fixture_entries(fixture), 0);
@@ -124,13 +125,52 @@ static void test_ended_while_it_has_a_name(void **state)
                 int fd = -1, error = 0;
 
                 (void) signal(SIGTERM, SIG_DFL);
-                (void) test_file_create(dir_fd, &fd, &error);
+                (void) test_file_create(dir_fd, &fd, NULL, &error);
                 _exit(0); /* not reached */
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status));
         assert_int_equal(WTERMSIG(status), SIGTERM);
         assert_int_equal(fixture_entries(*state), 0);
+}
+
+static void make(const Fixture *fixture, const char *name, const char *content)
+{
+        char path[600];
+
+        (void) snprintf(path, sizeof path, "%s/%s", fixture->directory, name);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+}
+
+/* Empty files of that kind of name, of this user, that nobody holds: nothing else goes. */
+static void test_sweep(void **state)
+{
+        static const char *const kept[] = {
+                ".tierprobe-0123456789abcdef0123456789abcde",  ".tierprobe-0123456789abcdef0123456789abcdeff",
+                ".tierprobe-0123456789ABCDEF0123456789ABCDEF", ".tierprobe-0123456789abcdef0123456789abcdeg",
+                "tierprobe-0123456789abcdef0123456789abcdef",  ".tierprobe-00000000000000000000000000000001",
+                ".tierprobe-00000000000000000000000000000002", ".tierprobe-00000000000000000000000000000003",
+                ".tierprobe-00000000000000000000000000000004",
+        };
+        _cleanup_close_ int dir_fd = open_directory(*state);
+        const char *leftover = ".tierprobe-0123456789abcdef0123456789abcdef";
+
+        for (size_t i = 0; i < 5; i++)
+                make(*state, kept[i], "");
+        make(*state, kept[5], "somebody's");
+        assert_int_equal(symlinkat(kept[5], dir_fd, kept[6]), 0);
+        assert_int_equal(mkdirat(dir_fd, kept[7], 0700), 0);
+        make(*state, kept[8], "");
+        _cleanup_close_ int held = openat(dir_fd, kept[8], O_RDONLY | O_CLOEXEC);
+        assert_int_equal(flock(held, LOCK_EX), 0);
+        assert_int_equal(test_file_sweep(dir_fd), 0);
+        make(*state, leftover, "");
+        assert_int_equal(test_file_sweep(dir_fd), 1);
+        assert_int_equal(faccessat(dir_fd, leftover, F_OK, 0), -1);
+        for (size_t i = 0; i < ELEMENTSOF(kept); i++)
+                assert_int_equal(unlinkat(dir_fd, kept[i], i == 7 ? AT_REMOVEDIR : 0), 0);
 }
 
 static void test_direct_refused(void **state)
@@ -212,8 +252,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(test_without_tmpfile), TEST(test_ended_while_it_has_a_name),
-                TEST(test_direct_refused),  TEST(test_other_refusals),
-                TEST(test_failed_writes),   TEST(test_space),
+                TEST(test_sweep),           TEST(test_direct_refused),
+                TEST(test_other_refusals),  TEST(test_failed_writes),
+                TEST(test_space),
         };
 
         return cmocka_run_group_tests_name("probe-target", tests, NULL, NULL);
