@@ -179,8 +179,11 @@ typedef struct RunWindow {
         Reading *readings;
         size_t n_readings;
         uint64_t begin_ns,
-                end_ns;       /* MONOTONIC: their first write began, their last had ended; 0: not known */
-        uint64_t interval_ns; /* nominal, between samples */
+                end_ns;           /* MONOTONIC: their first write began, their last had ended; 0: not known */
+        uint64_t interval_ns;     /* nominal, between samples */
+        uint64_t in_flight_bytes; /* at most, of the writers: a device may have written them before they know
+                                   */
+        double own_bytes_ratio; /* what a file system writes of its own for each byte of the writers: 0.04 */
 
         /* Set by window_settle(). */
         bool first_is_tick, last_is_tick; /* for RunFacts */
@@ -191,11 +194,12 @@ typedef struct RunWindow {
  * what others wrote before and after, and a length of time in which nothing can have been written.
  *
  * A reading at most a two hundredth of the writers' time (2 ms in short ones) from its edge, and no more than
- * an interval, is taken for one at the edge. One farther off is dropped: the window then begins or ends with
- * a sample inside, and what lies beyond is unseen. Samples out of the window are dropped. Without the
- * writers' clock nothing is changed. The interval after the first and the one before the last reading are
- * full when they begin and end with a sample (the first also when it begins at the edge, since the samples'
- * grid begins there, too). */
+ * an interval, is taken for one at the edge. So is one farther off when the device wrote no more between it
+ * and the sample inside than the writers did: then nobody else did, and nothing is in it that is not theirs.
+ * Any other is dropped: the window then begins or ends with that sample, and what lies beyond is unseen.
+ * Samples out of the window are dropped. Without the writers' clock nothing is changed. The interval after
+ * the first and the one before the last reading are full when they begin and end with a sample (the first
+ * also when it begins at the edge, since the samples' grid begins there, too). */
 void window_settle(RunWindow *window);
 
 /* Whether the interval of LENGTH_NS that ends with reading END of N_READINGS counts as a sample: it does

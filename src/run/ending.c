@@ -144,6 +144,20 @@ void run_set_end_from_outcome(Run *run)
 
 /* ---- the verdict ---- */
 
+/* What a file system writes of its own for each synced write that makes a file grow, with room to spare
+ * (measured: xfs 1.5 KiB, ext4 20 to 24, btrfs 122 to 175). Taken for foreign it would excuse every slow disk
+ * that carries btrfs, or is tested with small blocks. */
+static uint64_t metadata_bytes_per_block(const Device *device)
+{
+        const char *filesystem = device && device->filesystem ? device->filesystem : "";
+
+        if (strcmp(filesystem, "xfs") == 0)
+                return UINT64_C(4) << 10;
+        if (strcmp(filesystem, "btrfs") == 0)
+                return UINT64_C(256) << 10;
+        return UINT64_C(36) << 10;
+}
+
 /* Regular intervals are judged when as many of them lie inside the writers' time as the judge needs to pass a
  * run. With fewer the finer ones serve, thinned to the longest of which there are enough: a disk that takes
  * 10,000 MiB in 2 s has but one whole second to look at, and the shorter an interval, the more a hiccup
@@ -222,26 +236,16 @@ static int collect_samples(Run *run, RunWindow *window)
         window->begin_ns = run->progress.begin_ns;
         window->end_ns = run->progress.end_ns;
         window->interval_ns = interval_ns;
+        window->in_flight_bytes = run->streams * record->profile.block_size;
+        window->own_bytes_ratio =
+                (double) metadata_bytes_per_block(record->device) / (double) record->profile.block_size +
+                (record->device && record->device->journals_data);
         window_settle(window);
         record->n_samples = window->n_readings;
         record->first_is_tick = window->first_is_tick;
         record->last_is_tick = window->last_is_tick;
         record->interval_ns = window->interval_ns;
         return 0;
-}
-
-/* What a file system writes of its own for each synced write that makes a file grow, with room to spare
- * (measured: xfs 1.5 KiB, ext4 20 to 24, btrfs 122 to 175). Taken for foreign it would excuse every slow disk
- * that carries btrfs, or is tested with small blocks. */
-static uint64_t metadata_bytes_per_block(const Device *device)
-{
-        const char *filesystem = device && device->filesystem ? device->filesystem : "";
-
-        if (strcmp(filesystem, "xfs") == 0)
-                return UINT64_C(4) << 10;
-        if (strcmp(filesystem, "btrfs") == 0)
-                return UINT64_C(256) << 10;
-        return UINT64_C(36) << 10;
 }
 
 void run_judge(Run *run)

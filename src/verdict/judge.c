@@ -366,11 +366,9 @@ static void add_remarks(const RunFacts *facts, const Window *window, Reasons *re
                             ns_to_s(window->sum.interval_ns));
 }
 
-/* What iostat beside the test would show as a row: the sampling interval, at most the documented second. */
-static uint64_t row_ns(const RunFacts *facts)
-{
-        return facts->interval_ns < NS_PER_S ? facts->interval_ns : NS_PER_S;
-}
+/* What the documented iostat beside the test would show as a row. Dips that sum up to less are none of its.
+ */
+#define ROW_NS NS_PER_S
 
 static Verdict judge_window(const Limits *limits, const RunFacts *facts, const Window *window, Judgement *j)
 {
@@ -387,13 +385,14 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
         /* That the mean misses is known of the shortest test; that a disk is unsteady is not, of one sample,
          * or of dips that iostat beside the test would not show as a row. */
         if (missed && misses.items[0].code == REASON_UNSTEADY &&
-            (window->samples < MIN_SAMPLES_TO_PASS || window->missing_ns < row_ns(facts))) {
+            (window->samples < MIN_SAMPLES_TO_PASS || window->missing_ns < ROW_NS)) {
                 misses.n = 0;
                 missed = false;
         }
         uint64_t unseen_ns = facts->unseen_ns + window->blind_ns;
         if (!reasons_have(&misses, REASON_WRITE_THROUGHPUT_LOW) &&
-            !reasons_have(&misses, REASON_WRITE_LATENCY_HIGH) && too_much(facts, window, unseen_ns)) {
+            !reasons_have(&misses, REASON_WRITE_LATENCY_HIGH) && too_much(facts, window, unseen_ns) &&
+            window->missing_ns + unseen_ns >= ROW_NS) {
                 add_unseen(facts, window, unseen_ns, &j->reasons);
                 return VERDICT_INCONCLUSIVE;
         }
@@ -429,7 +428,7 @@ static Verdict judge_window(const Limits *limits, const RunFacts *facts, const W
                         "A remark: %u of %u samples of %s miss a limit, but for only %.0f ms in all, less "
                         "than the row of %.3g s that iostat would show. Look at the samples of the run.",
                         window->samples - window->passing, window->samples, device_name(facts),
-                        (double) window->missing_ns / 1e6, ns_to_s(row_ns(facts)));
+                        (double) window->missing_ns / 1e6, ns_to_s(ROW_NS));
         if (is_untimed(&window->sum))
                 reasons_add(&j->reasons, REASON_COUNTERS_UNTIMED,
                             "%s counts 0 ms over %" PRIu64 " writes: it does not time them, so w_await "

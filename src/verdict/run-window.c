@@ -30,6 +30,44 @@ static void move_to(Snapshot *snapshot, uint64_t mono_ns)
         snapshot->real_ns += (int64_t) by_ns;
 }
 
+/* Above this part of the writers' bytes, or of the requests that these take, somebody else wrote as well.
+ * Some requests more or less are a matter of where the interval begins and ends. */
+#define OTHERS_RATIO 0.02
+#define OTHERS_REQUESTS 2
+
+typedef struct Written {
+        double own_bytes, device_bytes, requests;
+} Written;
+
+static bool written_between(const RunWindow *window, size_t from, size_t to, Written *ret)
+{
+        const Reading *a = &window->readings[from], *b = &window->readings[to];
+        Delta delta;
+
+        if (b->written_bytes < a->written_bytes || delta_compute(&a->row, &b->row, &delta) != GAP_NONE)
+                return false;
+        *ret = (Written){ .own_bytes = (double) (b->written_bytes - a->written_bytes),
+                          .device_bytes = (double) delta.w_sectors * SECTOR_BYTES,
+                          .requests = (double) delta.w_ios };
+        return true;
+}
+
+/* Whether the device wrote between two readings at an edge what the writers did and no more, in as many
+ * requests as between the samples INSIDE_FROM and INSIDE_TO. */
+static bool is_ours_alone(const RunWindow *window, size_t edge, size_t inside_from, size_t inside_to)
+{
+        Written at_edge, inside;
+
+        if (inside_to <= inside_from || !written_between(window, edge, edge + 1, &at_edge) ||
+            !written_between(window, inside_from, inside_to, &inside) || inside.own_bytes <= 0)
+                return false;
+        double own_bytes = at_edge.own_bytes + (double) window->in_flight_bytes;
+        double requests = inside.requests / inside.own_bytes * own_bytes;
+
+        return at_edge.device_bytes <= own_bytes * (1 + OTHERS_RATIO + window->own_bytes_ratio) &&
+               at_edge.requests <= requests * (1 + OTHERS_RATIO) + OTHERS_REQUESTS;
+}
+
 /* Finds the last reading before the writers began and the first one after they had ended; takes each for one
  * at the edge when it is near enough, else drops it. */
 static void fit_edges(RunWindow *window, uint64_t tolerance_ns)
@@ -45,11 +83,15 @@ static void fit_edges(RunWindow *window, uint64_t tolerance_ns)
         uint64_t first_ns = readings[first].row.mono_ns, last_ns = readings[last].row.mono_ns;
         bool early = first_ns<window->begin_ns, late = last_ns> window->end_ns;
 
-        if (early && window->begin_ns - first_ns <= tolerance_ns)
+        bool begins = window->begin_ns - first_ns <= tolerance_ns ||
+                      (early && last > first && is_ours_alone(window, first, first + 1, last - 1));
+        bool ends = last_ns - window->end_ns <= tolerance_ns ||
+                    (late && last > first && is_ours_alone(window, last - 1, first + 1, last - 1));
+        if (early && begins)
                 move_to(&readings[first].row, window->begin_ns);
         else if (early && first < last)
                 first++;
-        if (late && last_ns - window->end_ns <= tolerance_ns)
+        if (late && ends)
                 move_to(&readings[last].row, window->end_ns);
         else if (late && last > first) {
                 last--;

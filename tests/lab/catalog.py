@@ -63,8 +63,9 @@ CASES = [
     case("latency-ext4", {"write_delay_us": 80000, "fs": "ext4"}, "fail", LATENCY, never=[THROUGHPUT], count=16,
          limits=ANY_THROUGHPUT),
     case("both", {"rate": SLOW, "write_delay_us": 160000}, "fail", THROUGHPUT, LATENCY, count=12),
-    case("third-slow", {"rate": GOOD, "slow_period_us": 900000, "slow_part_us": 300000, "slow_rate": SLOW}, "fail",
-         "unsteady", never=[THROUGHPUT, LATENCY], count=400, limits=STEADY),
+    # Four slow seconds, where one decides.
+    case("half-slow", {"rate": GOOD, "slow_period_us": 1600000, "slow_part_us": 800000, "slow_rate": SLOW, "size": "2G"},
+         "fail", "unsteady", never=[THROUGHPUT, LATENCY], count=1300, limits={**STEADY, "w_await_ms": 400}),
     case("cliff", {"rate": GOOD, "cliff_after": 16 * MIB, "cliff_rate": SLOW}, "fail", THROUGHPUT, count=32,
          limits={**ANY_LATENCY, "write_mb_per_s": 60}),
     case("first-write", {"rate": GOOD, "first_write_rate": SLOW}, "fail", THROUGHPUT, never=[LATENCY], count=16,

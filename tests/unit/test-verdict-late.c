@@ -91,6 +91,8 @@ static void simulate(Simulation *s)
         *s = (Simulation){ .kind = (Kind) any(N_KINDS), .interval_ms = once_in(2) ? 1000 : 100 };
         s->period_ms = s->interval_ms * (3 + any(9));
         wanted_ms = s->interval_ms * (16 + any(24));
+        if (s->kind == HALF_SLOW && wanted_ms < 10000)
+                wanted_ms = 10000; /* four seconds and more, where one decides */
         static const uint64_t mean_kb[N_KINDS] = { 2400, 150, 2400, 1275, 200 };
         uint64_t total_kb = wanted_ms * mean_kb[s->kind];
 
@@ -165,7 +167,8 @@ static Verdict judge(const Simulation *s, const Lateness *late, Judgement *ret)
                              .n_readings = n,
                              .begin_ns = START_NS + s->begin_ms * STEP_NS,
                              .end_ns = START_NS + s->end_ms * STEP_NS,
-                             .interval_ns = s->interval_ms * STEP_NS };
+                             .interval_ns = s->interval_ms * STEP_NS,
+                             .in_flight_bytes = 1 << 20 };
         window_settle(&window);
         assert_true(window.n_readings >= 1 && window.readings == readings);
         assert_true(readings[0].row.mono_ns >= window.begin_ns || window.n_readings == 1);
@@ -271,12 +274,44 @@ static void test_a_late_reading_is_not_used(void **state)
         assert_true(j.criteria[CRITERION_WRITE_LATENCY].value < 6);
 }
 
+/* Whatever the readings and the writers' clock: what is left lies among them, and is at least one. */
+static void test_any_readings(void **state)
+{
+        (void) state;
+        for (unsigned seed = 0; seed < 200000; seed++) {
+                Reading readings[10] = { 0 };
+                RunWindow window = { .readings = readings };
+
+                rng = seed;
+                window.n_readings = 1 + any(9);
+                for (size_t i = 0; i < window.n_readings; i++) {
+                        bool back = i == 0 || once_in(8);
+
+                        readings[i].row.mono_ns = (back ? 0 : readings[i - 1].row.mono_ns) + any(50);
+                        readings[i].row.counters.w_sectors =
+                                (back ? 0 : readings[i - 1].row.counters.w_sectors) + any(50);
+                        readings[i].row.counters.w_ios = any(50);
+                        readings[i].written_bytes = any(20000);
+                        readings[i].row.gap = once_in(9) ? GAP_RESET : GAP_NONE;
+                }
+                window.begin_ns = any(200);
+                window.end_ns = any(300);
+                window.interval_ns = any(30);
+                size_t before = window.n_readings;
+                window_settle(&window);
+                assert_ptr_equal(window.readings, readings);
+                assert_true(window.n_readings >= 1 && window.n_readings <= before);
+                assert_true(window.unseen_ns <= 300);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_late_reading_is_not_used),
                 cmocka_unit_test(test_late_edges),
                 cmocka_unit_test(test_stopped),
+                cmocka_unit_test(test_any_readings),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
