@@ -151,8 +151,8 @@ static void on_run_ended(Target *target, const RunRecord *record, void *userdata
 
         journal_run_ended(record);
         if (record->swept)
-                log_info("target %s: removed %u empty file%s that a killed test had left in %s", record->target,
-                         record->swept, record->swept == 1 ? "" : "s", record->path);
+                log_info("target %s: removed %u empty file%s that a killed test had left in %s",
+                         record->target, record->swept, record->swept == 1 ? "" : "s", record->path);
         ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written);
         past_add(manager->parts.past, record);
         if (target) {

@@ -60,7 +60,8 @@ def test_a_memory_disk_beside_load(daemon, disk):
             # The space of the last file is given back in the background.
             lab.wait_for("space", lambda: it.free_bytes() > 2 << 30)
     print(verdicts)
-    # A machine that stands still for seconds, as one that others use may, is said; it is no fault of the disk.
-    assert not any(verdict == "fail" for verdict, *_ in verdicts), verdicts
-    assert all(verdict == "pass" or {"too_few_samples", "throttled"} & set(codes) for verdict, *codes in verdicts), verdicts
+    # A machine that stands still for seconds, as one that others use may, takes the threads along that play the disk
+    # ("stalled"), or is said; it is no fault of the disk.
+    assert all(verdict == "pass" or "stalled" in codes or (verdict == "inconclusive" and {"too_few_samples", "throttled"} & {*codes})
+               for verdict, *codes in verdicts), verdicts
     assert sum(n for (verdict, *_), n in verdicts.items() if verdict == "pass") > 0.8 * RUNS, verdicts
