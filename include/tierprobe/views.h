@@ -12,6 +12,7 @@
 #include "tierprobe/config.h"
 #include "tierprobe/device.h"
 #include "tierprobe/history.h"
+#include "tierprobe/observed.h"
 #include "tierprobe/past-run.h"
 #include "tierprobe/record.h"
 
@@ -29,6 +30,7 @@ typedef struct TargetView {
         const Device *device;         /* NULL: not found yet */
         const PastRun *last_run;      /* the newest of any profile; NULL */
         const RunRecord *current_run; /* NULL; running or queued */
+        const Observed *observed;     /* what production shows; NULL: not known yet */
         const Ring *ring;             /* NULL when samples cannot be kept */
         const RingRecord *sample;     /* the last one; NULL: none since start */
         const Delta *sample_delta;    /* holds when sample_gap is GAP_NONE */

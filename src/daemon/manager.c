@@ -40,6 +40,7 @@ struct Manager {
         Parts parts;
         Reload *reload;
         MountWatch mounts;
+        sd_event_source *idle; /* goes through the samples of before the start */
         Service service;
 };
 
@@ -214,6 +215,17 @@ static void take_sample(const Parts *parts, Target *target)
                 ledger_file_count(parts->ledger, run->id, run->bytes_written);
 }
 
+/* Whenever the loop has nothing else to do. */
+static int on_idle(sd_event_source *source, void *userdata)
+{
+        const Parts *parts = &((Manager *) userdata)->parts;
+
+        for (size_t i = 0; i < parts->n_targets; i++)
+                if (samples_observe_more(&parts->targets[i]->samples))
+                        return 0;
+        return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
 static void on_tick(void *userdata)
 {
         Manager *manager = userdata;
@@ -260,8 +272,10 @@ static void begin_targets(Manager *manager)
                         target_set_home(target, home);
                 plan_run(&manager->parts, target);
                 update_verdict(parts, target);
+                samples_observe(&target->samples, parts->config->limits.value[CRITERION_WRITE_LATENCY]);
                 (void) target_inspect(target);
         }
+        (void) sd_event_source_set_enabled(manager->idle, SD_EVENT_ON);
 }
 
 static int start_ticking(Manager *manager)
@@ -414,7 +428,11 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
                 r = state_directory_open(state_dir, &manager->parts.state_fd);
         if (r < 0)
                 return r;
-        r = make_parts(manager);
+        r = sd_event_add_defer(manager->event, &manager->idle, on_idle, manager);
+        if (r >= 0)
+                r = sd_event_source_set_priority(manager->idle, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = make_parts(manager);
         if (r < 0) {
                 log_error("%s: cannot start: %s", state_dir, strerror(-r));
                 return r;
@@ -435,6 +453,7 @@ Manager *manager_free(Manager *manager)
         http_server_free(manager->parts.http);
         mount_watch_stop(&manager->mounts);
         ticker_stop(&manager->parts.ticker);
+        sd_event_source_unref(manager->idle);
         reload_free(manager->reload);
         runs_free(manager->parts.runs);
         timetable_free(manager->parts.timetable);

@@ -41,6 +41,7 @@ static void view_target(const Parts *parts, const Target *target, TargetView *re
                 .last_run = past_last_run(parts->past, target->config->name),
                 .current_run = current,
                 .ring = samples->ring,
+                .observed = samples_observed(samples),
                 .sample = samples->newest.seq ? &samples->newest : NULL,
                 .sample_delta = &samples->delta,
                 .sample_gap = samples->gap,

@@ -4,6 +4,7 @@
 #include "samples.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 #include "tierprobe/file.h"
 #include "tierprobe/log.h"
 
@@ -11,6 +12,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#define OBSERVED_AT_A_TIME 200 /* records read back: a millisecond */
 
 static int open_ring(Samples *samples, uint64_t capacity)
 {
@@ -46,6 +49,7 @@ void samples_done(Samples *samples)
 {
         samples->sampler = sampler_free(samples->sampler);
         samples->ring = ring_free(samples->ring);
+        samples->observed = observed_free(samples->observed);
 }
 
 void samples_reopen(Samples *samples, uint64_t capacity)
@@ -74,6 +78,86 @@ bool samples_read(Samples *samples, Snapshot *ret)
         return true;
 }
 
+/* ---- what production shows ---- */
+
+static void observe(Samples *samples, const RingRecord *record, Gap gap, const Delta *delta)
+{
+        bool is_test = record->run_id[0] != '\0';
+
+        if (!samples->observed)
+                return;
+        /* The interval after a test's last sample begins within the test. */
+        if (gap != GAP_NONE || is_test || samples->observed_after_test)
+                observed_break(samples->observed);
+        else
+                observed_add(samples->observed, &(ObservedSample){ .real_ns = record->snapshot.real_ns,
+                                                                   .interval_ns = delta->interval_ns,
+                                                                   .writes = delta->w_ios,
+                                                                   .write_ms = delta->w_ms,
+                                                                   .sectors = delta->w_sectors });
+        samples->observed_after_test = is_test;
+}
+
+/* The first record of the last day; records that cannot be read count as older. */
+static uint64_t find_last_day(const Ring *ring)
+{
+        int64_t begin_ns = observed_begin_real_ns(OBSERVED_DAY, (int64_t) clock_ns(CLOCK_REALTIME));
+        uint64_t low = ring_first_seq(ring), high = ring_next_seq(ring);
+
+        while (low < high) {
+                uint64_t middle = low + (high - low) / 2;
+                RingRecord record;
+
+                if (ring_read(ring, middle, &record) < 0 || record.snapshot.real_ns < begin_ns)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+void samples_observe(Samples *samples, double limit_ms)
+{
+        if (samples->observed && samples->observed_limit_ms >= limit_ms &&
+            samples->observed_limit_ms <= limit_ms)
+                return;
+        samples->observed = observed_free(samples->observed);
+        samples->observed_limit_ms = limit_ms;
+        if (observed_new(&samples->observed, limit_ms) < 0)
+                log_error("target %s: what its disk does between tests is not summed up: out of memory",
+                          samples->target);
+        samples->observed_after_test = false;
+        samples->observed_behind = samples->ring != NULL && samples->observed;
+        if (samples->observed_behind)
+                samples->observed_seq = find_last_day(samples->ring);
+}
+
+bool samples_observe_more(Samples *samples)
+{
+        for (unsigned i = 0; samples->observed_behind && i < OBSERVED_AT_A_TIME; i++) {
+                RingRecord record;
+                Delta delta;
+                Gap gap = GAP_NONE;
+
+                if (samples->ring && samples->observed_seq < ring_first_seq(samples->ring))
+                        samples->observed_seq = ring_first_seq(samples->ring);
+                if (!samples->ring || samples->observed_seq >= ring_next_seq(samples->ring))
+                        samples->observed_behind = false;
+                else if (ring_read_delta(samples->ring, samples->observed_seq++, &record, &delta, &gap) < 0)
+                        observed_break(samples->observed);
+                else
+                        observe(samples, &record, gap, &delta);
+        }
+        return samples->observed_behind;
+}
+
+const Observed *samples_observed(const Samples *samples)
+{
+        return samples->observed_behind ? NULL : samples->observed;
+}
+
+/* ---- samples ---- */
+
 void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id)
 {
         RingRecord previous = samples->newest, *newest = &samples->newest;
@@ -95,6 +179,8 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
         say_ring_state(samples, r);
         if (samples->ring)
                 (void) ring_work(samples->ring);
+        if (!samples->observed_behind)
+                observe(samples, newest, samples->gap, &samples->delta);
 }
 
 double samples_write_mb_per_s(const Samples *samples)

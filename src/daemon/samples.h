@@ -9,6 +9,7 @@
 #include "tierprobe/device.h"
 #include "tierprobe/history.h"
 #include "tierprobe/iostat.h"
+#include "tierprobe/observed.h"
 #include "tierprobe/profile.h"
 
 /* To be read by anyone, changed by samples.c alone. */
@@ -23,6 +24,11 @@ typedef struct Samples {
         Delta delta;       /* of the interval that ends at it; holds when gap is GAP_NONE */
         Gap gap;
         uint64_t gaps[_GAP_MAX]; /* intervals dropped since the start, by reason */
+        Observed *observed;      /* what production shows; NULL: no memory for it */
+        double observed_limit_ms;
+        uint64_t observed_seq;    /* the record of the ring that comes next, while it is behind */
+        bool observed_behind;     /* records of the ring are still to be gone through */
+        bool observed_after_test; /* the newest sample gone through was one of a test */
 } Samples;
 
 /* Opens the ring TARGET.ring below STATE_FD for CAPACITY records; without one the disk is sampled all the
@@ -41,6 +47,17 @@ bool samples_read(Samples *samples, Snapshot *ret);
 
 /* Keeps it as the newest sample, one of the run RUN_ID (NULL: none). */
 void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id);
+
+/* Begins anew to see what production shows against LIMIT_MS of w_await, from the last day's samples on,
+ * unless that is the limit already. */
+void samples_observe(Samples *samples, double limit_ms);
+
+/* Goes through some more of the last day's samples: a millisecond of the event loop. True while there are
+ * more. */
+bool samples_observe_more(Samples *samples);
+
+/* What production shows; NULL while that is not known yet. Borrowed. */
+const Observed *samples_observed(const Samples *samples);
 
 /* What is written to the device, in wkB/s / 1000, as of the newest sample; NAN: not known. */
 double samples_write_mb_per_s(const Samples *samples);

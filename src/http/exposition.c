@@ -27,8 +27,8 @@ typedef struct Writer {
 
 typedef enum Kind { GAUGE, COUNTER, INFO, HISTOGRAM } Kind;
 
-/* One of the three functions says what it is: of the service, of each target (label "target"), or in its own
- * way. */
+/* One of the functions says what it is: of the service, of each target (label "target"), of what production
+ * shows of each target ("target", "span"), or in its own way. */
 struct Row {
         const char *name; /* less the prefix, and of a counter less "_total" */
         Kind kind;
@@ -36,6 +36,7 @@ struct Row {
         const char *help;
         double (*of_service)(const ServiceView *view);
         double (*of_target)(const TargetView *view, const Row *row);
+        double (*of_observed)(const ObservedFigures *figures);
         void (*write)(const Writer *writer, const Row *row);
         const char *column; /* iostat's JSON key, for target_metric() */
         double factor;      /* to its unit here */
@@ -238,6 +239,72 @@ static double free_space(const TargetView *view, const Row *row)
         return view->free_bytes ? (double) view->free_bytes : NAN;
 }
 
+static double observed_samples(const ObservedFigures *figures)
+{
+        return (double) figures->samples_with_writes;
+}
+
+static double observed_over_limit(const ObservedFigures *figures)
+{
+        return figures->samples_with_writes
+                       ? (double) figures->samples_over_limit / (double) figures->samples_with_writes
+                       : NAN;
+}
+
+static double observed_held(const ObservedFigures *figures)
+{
+        return figures->held_wkb_s * BYTES_PER_KB;
+}
+
+static double observed_held_await(const ObservedFigures *figures)
+{
+        return figures->held_w_await_ms / 1e3;
+}
+
+static double observed_longest(const ObservedFigures *figures)
+{
+        return figures->longest_over_s;
+}
+
+/* What is not known yet has its series all the same. */
+static ObservedFigures observed_of(const TargetView *view, ObservedSpan span)
+{
+        ObservedFigures figures = { .p50_ms = NAN,
+                                    .p95_ms = NAN,
+                                    .p99_ms = NAN,
+                                    .max_ms = NAN,
+                                    .held_wkb_s = NAN,
+                                    .held_w_await_ms = NAN,
+                                    .longest_over_s = NAN };
+
+        if (view->observed)
+                observed_figures(view->observed, span, (int64_t) clock_ns(CLOCK_REALTIME), &figures);
+        return figures;
+}
+
+static void write_observed_await(const Writer *writer, const Row *row)
+{
+        for (size_t i = 0; i < writer->facts->service->n_targets; i++)
+                for (ObservedSpan span = 0; span < _OBSERVED_SPAN_MAX; span++) {
+                        const TargetView *view = &writer->facts->targets[i];
+                        const ObservedFigures figures = observed_of(view, span);
+                        const struct {
+                                const char *statistic;
+                                double ms;
+                        } points[] = { { "p50", figures.p50_ms },
+                                       { "p95", figures.p95_ms },
+                                       { "p99", figures.p99_ms },
+                                       { "max", figures.max_ms } };
+
+                        for (size_t j = 0; j < ELEMENTSOF(points); j++)
+                                add_sample(writer, row, "",
+                                           LABELS({ "target", view->name },
+                                                  { "span", observed_span_to_string(span) },
+                                                  { "statistic", points[j].statistic }),
+                                           points[j].ms / 1e3);
+                }
+}
+
 static void write_target_info(const Writer *writer, const Row *row)
 {
         for (size_t i = 0; i < writer->facts->service->n_targets; i++) {
@@ -345,9 +412,9 @@ static void write_lifetime(const Writer *writer, const Row *row)
 /* ---- the table ---- */
 
 /* A metric of the device's last sample: what iostat's COLUMN shows, in base units. */
-#define DEVICE(name, unit, column, factor, help)                                             \
-        {                                                                                    \
-                "device_" name, GAUGE, unit, help, NULL, sample_metric, NULL, column, factor \
+#define DEVICE(name, unit, column, factor, help)                                                   \
+        {                                                                                          \
+                "device_" name, GAUGE, unit, help, NULL, sample_metric, NULL, NULL, column, factor \
         }
 
 static const Row rows[] = {
@@ -399,6 +466,21 @@ static const Row rows[] = {
         { "test_written_lifetime_bytes", GAUGE, "bytes", "Written to a disk by all tests that are on record.",
           .write = write_lifetime },
         { "free_bytes", GAUGE, "bytes", "Free space under a target's path.", .of_target = free_space },
+
+        { "observed_samples_with_writes", GAUGE, NULL,
+          "Samples between tests in which writes were completed, over the last hour and the last day.",
+          .of_observed = observed_samples },
+        { "observed_over_limit_ratio", GAUGE, "ratio",
+          "Part of these whose w_await is at or above the limit.", .of_observed = observed_over_limit },
+        { "observed_write_await_seconds", GAUGE, "seconds",
+          "Quantiles of w_await between tests, weighted by writes.", .write = write_observed_await },
+        { "observed_held_write_bytes_per_second", GAUGE, "bytes_per_second",
+          "The greatest throughput between tests held for 10 s.", .of_observed = observed_held },
+        { "observed_held_write_await_seconds", GAUGE, "seconds", "Write latency (w_await) of these 10 s.",
+          .of_observed = observed_held_await },
+        { "observed_over_limit_longest_seconds", GAUGE, "seconds",
+          "The longest time on end between tests with w_await at or above the limit.",
+          .of_observed = observed_longest },
 
         { "samples_missed", COUNTER, NULL, "Samples that came too late to be taken.",
           .of_target = samples_missed },
@@ -461,6 +543,15 @@ static void write_row(const Writer *writer, const Row *row)
         for (size_t i = 0; row->of_target && i < facts->service->n_targets; i++)
                 add_sample(writer, row, suffix_of(row), LABELS({ "target", facts->targets[i].name }),
                            row->of_target(&facts->targets[i], row));
+        for (size_t i = 0; row->of_observed && i < facts->service->n_targets; i++)
+                for (ObservedSpan span = 0; span < _OBSERVED_SPAN_MAX; span++) {
+                        const ObservedFigures figures = observed_of(&facts->targets[i], span);
+
+                        add_sample(writer, row, suffix_of(row),
+                                   LABELS({ "target", facts->targets[i].name },
+                                          { "span", observed_span_to_string(span) }),
+                                   row->of_observed(&figures));
+                }
         if (row->write)
                 row->write(writer, row);
 }

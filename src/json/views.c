@@ -8,6 +8,8 @@
 #include "tierprobe/json.h"
 #include "tierprobe/run.h"
 
+#include <math.h>
+
 /* The newest sample; null when there is none yet. */
 static json_t *newest_sample(const TargetView *view)
 {
@@ -73,6 +75,40 @@ static json_t *reasons(const TargetView *view)
         return TAKE_PTR(all);
 }
 
+static json_t *observed_span(const TargetView *view, ObservedSpan span)
+{
+        ObservedFigures figures;
+
+        if (!view->observed)
+                return json_null();
+        observed_figures(view->observed, span, (int64_t) clock_ns(CLOCK_REALTIME), &figures);
+        double n = (double) figures.samples_with_writes;
+        return OBJECT(
+                { "samples", json_u64(figures.samples) },
+                { "samples_with_writes", json_u64(figures.samples_with_writes) },
+                { "over_limit_ratio", json_figure(n > 0 ? (double) figures.samples_over_limit / n : NAN) },
+                { "w_await",
+                  OBJECT({ "p50", json_figure(figures.p50_ms) }, { "p95", json_figure(figures.p95_ms) },
+                         { "p99", json_figure(figures.p99_ms) }, { "max", json_figure(figures.max_ms) }) },
+                { "held_10s", OBJECT({ "wkB/s", json_figure(figures.held_wkb_s) },
+                                     { "w_await", json_figure(figures.held_w_await_ms) },
+                                     { "started_at", json_time_or_null(figures.held_begin_real_ns) }) },
+                { "longest_over_limit",
+                  OBJECT({ "duration_s", json_figure(figures.longest_over_s) },
+                         { "started_at", json_time_or_null(figures.longest_begin_real_ns) }) });
+}
+
+/* Evidence beside the verdict, never one. */
+static json_t *observed(const TargetView *view)
+{
+        json_auto_t *object = json_object();
+
+        for (ObservedSpan span = 0; object && span < _OBSERVED_SPAN_MAX; span++)
+                if (!json_put(object, observed_span_to_string(span), observed_span(view, span)))
+                        return NULL;
+        return TAKE_PTR(object);
+}
+
 static json_t *target(const TargetView *view)
 {
         return OBJECT(
@@ -85,7 +121,7 @@ static json_t *target(const TargetView *view)
                 { "standing_run", past_run_or_null(view->standing_run) },
                 { "last_run", past_run_or_null(view->last_run) },
                 { "current_run", current_run_or_null(view->current_run) }, { "sample", newest_sample(view) },
-                { "degraded", json_boolean(view->degraded) },
+                { "degraded", json_boolean(view->degraded) }, { "observed", observed(view) },
                 /* Beyond the contract's fields, which stand first. */
                 { "problems", problems(view) },
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },

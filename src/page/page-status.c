@@ -122,6 +122,10 @@ static void observed_row(FILE *out, const json_t *observed, const char *key, con
                 (void) fputs("</td><td>", out);
                 html_figure(out, page_number_at(latency, keys[i]), NULL);
         }
+        (void) fputs("</td><td>", out);
+        html_figure(out, page_number_at(json_object_get(span, "held_10s"), "wkB/s") / 1000, NULL);
+        (void) fputs("</td><td>", out);
+        html_figure(out, page_number_at(json_object_get(span, "longest_over_limit"), "duration_s"), "s");
         (void) fputs("</td></tr>\n", out);
 }
 
@@ -136,7 +140,9 @@ static void observed(FILE *out, const json_t *target)
                      "<th scope=\"col\">samples with writes</th><th scope=\"col\">at or above the latency "
                      "limit</th>"
                      "<th scope=\"col\">w_await p50, ms</th><th scope=\"col\">p95</th><th "
-                     "scope=\"col\">p99</th><th scope=\"col\">max</th></tr>"
+                     "scope=\"col\">p99</th><th scope=\"col\">max</th>"
+                     "<th scope=\"col\">most MB/s held for 10 s</th><th scope=\"col\">longest above the "
+                     "limit</th></tr>"
                      "</thead><tbody>\n",
                      out);
         observed_row(out, its, "hour", "the last hour");
