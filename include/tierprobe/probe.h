@@ -175,12 +175,14 @@ typedef struct PathFacts {
         int write_error;   /* 0, or why no file can be made in it (EACCES, EROFS, ...) */
         PathDenial denial; /* when one of the errors is EACCES or EPERM: who may not do what */
         bool read_only;
+        unsigned swept; /* empty files that a killed test had left, and that were removed */
 } PathFacts;
 
 typedef struct PathInspection PathInspection;
 
-/* Starts a child that looks at PATH. Poll path_inspection_get_fd() for reading, then collect. */
-int path_inspection_new(const char *path, PathInspection **ret);
+/* Starts a child that looks at PATH, and with SWEEP removes the empty files of this user that a killed test
+ * has left there. Poll path_inspection_get_fd() for reading, then collect. */
+int path_inspection_new(const char *path, bool sweep, PathInspection **ret);
 PathInspection *path_inspection_free(PathInspection *inspection); /* kills the child if it still runs */
 void path_inspection_freep(PathInspection **inspection);
 int path_inspection_get_fd(const PathInspection *inspection);
@@ -188,6 +190,6 @@ int path_inspection_get_fd(const PathInspection *inspection);
 /* 0 with the facts, -EAGAIN when there are none yet, -EIO when the child died without an answer. */
 int path_inspection_collect(PathInspection *inspection, PathFacts *ret);
 
-/* All three in one, waiting at most TIMEOUT_NS: for programs that have nothing else to do. When time runs
- * out the result is 0 with ret->error = ETIMEDOUT. */
+/* All three in one, without a sweep, waiting at most TIMEOUT_NS: for programs that have nothing else to do.
+ * When time runs out the result is 0 with ret->error = ETIMEDOUT. */
 int path_inspect(const char *path, uint64_t timeout_ns, PathFacts *ret);

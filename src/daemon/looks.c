@@ -5,6 +5,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct Place {
         PathInspection *child;
         sd_event_source *child_source;
         uint64_t began_ns; /* MONOTONIC */
+        bool swept;
 };
 
 struct Look {
@@ -37,6 +39,7 @@ struct Looks {
         sd_event *event;
         Place *places;
         Look *all;
+        bool sweep;
 };
 
 /* ---- places ---- */
@@ -85,7 +88,7 @@ static int on_child(sd_event_source *source, int fd, uint32_t revents, void *use
 /* Sends the child. */
 static int begin(Place *place)
 {
-        int r = path_inspection_new(place->path, &place->child);
+        int r = path_inspection_new(place->path, place->looks->sweep && !place->swept, &place->child);
 
         if (r >= 0)
                 r = sd_event_add_io(place->looks->event, &place->child_source,
@@ -168,6 +171,10 @@ static int on_child(sd_event_source *source, int fd, uint32_t revents, void *use
                 return 0;
         if (r < 0)
                 facts = (PathFacts){ .error = -r };
+        place->swept = true;
+        if (facts.swept > 0)
+                log_info("removed %u empty file%s that a killed test had left in %s", facts.swept,
+                         facts.swept == 1 ? "" : "s", place->path);
         drop_child(place); /* its reference is kept until all have been told */
         tell(place, &facts);
         place_unref(place);
@@ -176,13 +183,14 @@ static int on_child(sd_event_source *source, int fd, uint32_t revents, void *use
 
 /* ---- the outside ---- */
 
-int looks_new(Looks **ret, sd_event *event)
+int looks_new(Looks **ret, sd_event *event, bool sweep)
 {
         Looks *looks = calloc(1, sizeof *looks);
 
         if (!looks)
                 return -ENOMEM;
         looks->event = sd_event_ref(event);
+        looks->sweep = sweep;
         *ret = looks;
         return 0;
 }

@@ -20,7 +20,9 @@ typedef struct Look Look;
  * with the answer, however late. May free any Look. */
 typedef void (*LookSeen)(Look *look, const PathFacts *facts, void *userdata);
 
-int looks_new(Looks **ret, sd_event *event);
+/* With SWEEP the first look at each path removes the empty files that a killed test of this user has left
+ * there, and says so in the log. */
+int looks_new(Looks **ret, sd_event *event, bool sweep);
 
 /* Every Look must be freed before. Forgets the children that the kernel holds. */
 Looks *looks_free(Looks *looks);

@@ -379,7 +379,7 @@ static int make_parts(Manager *manager)
 {
         Parts *parts = &manager->parts;
 
-        int r = looks_new(&manager->parts.looks, manager->event);
+        int r = looks_new(&manager->parts.looks, manager->event, true);
         if (r >= 0)
                 r = past_new(&parts->past, manager->parts.state_fd, &parts->config->keep,
                              &(PastEvents){ .userdata = manager, .interrupted = on_interrupted });

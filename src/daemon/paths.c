@@ -161,7 +161,7 @@ int paths_check_now(const Config *config, uint64_t timeout_ns, char **ret_error)
 
         int r = sd_event_new(&event);
         if (r >= 0)
-                r = looks_new(&looks, event);
+                r = looks_new(&looks, event, false);
         if (r >= 0)
                 r = path_check_new(&check, event, looks, config, NULL, true, timeout_ns, on_done, &wait);
         while (r >= 0 && !wait.over)

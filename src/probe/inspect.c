@@ -81,31 +81,50 @@ static void look(const char *path, PathFacts *facts)
         }
 }
 
+/* Only where the look has been: a name on the way may lead elsewhere by now. */
+static void sweep(PathFacts *facts)
+{
+        _cleanup_close_ int dir_fd = -1;
+        dev_t dev;
+        int error;
+
+        if (test_file_open(facts->resolved, &dir_fd, &dev, &error) == PROBE_OK && dev == facts->dev)
+                facts->swept = test_file_sweep(dir_fd);
+}
+
+typedef struct Order {
+        char path[PATH_MAX];
+        bool sweep;
+} Order;
+
 static void __attribute__((noreturn)) inspection_main(int socket, void *userdata)
 {
+        const Order *order = userdata;
         PathFacts facts;
 
         memset(&facts, 0, sizeof facts); /* padding included: it goes over a socket */
-        look(userdata, &facts);
+        look(order->path, &facts);
+        if (order->sweep && facts.error == 0)
+                sweep(&facts);
         (void) send(socket, &facts, sizeof facts, MSG_NOSIGNAL);
         _exit(EXIT_SUCCESS);
 }
 
-int path_inspection_new(const char *path, PathInspection **ret)
+int path_inspection_new(const char *path, bool sweep, PathInspection **ret)
 {
-        char copy[PATH_MAX];
+        Order order = { .sweep = sweep };
         size_t size = strlen(path);
 
         if (size == 0 || path[0] != '/')
                 return -EINVAL;
-        if (size >= sizeof copy)
+        if (size >= sizeof order.path)
                 return -ENAMETOOLONG;
-        memcpy(copy, path, size + 1);
+        memcpy(order.path, path, size + 1);
 
         _cleanup_(path_inspection_freep) PathInspection *inspection = calloc(1, sizeof *inspection);
         if (!inspection)
                 return -ENOMEM;
-        int r = child_spawn("tierprobe-look", inspection_main, copy, &inspection->child);
+        int r = child_spawn("tierprobe-look", inspection_main, &order, &inspection->child);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(inspection);
@@ -160,7 +179,7 @@ int path_inspect(const char *path, uint64_t timeout_ns, PathFacts *ret)
 
         if (__builtin_add_overflow(now_ns, timeout_ns, &end_ns))
                 end_ns = UINT64_MAX;
-        int r = path_inspection_new(path, &inspection);
+        int r = path_inspection_new(path, false, &inspection);
         if (r < 0)
                 return r;
         for (;;) {

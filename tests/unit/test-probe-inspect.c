@@ -202,12 +202,12 @@ static void test_abandoned(void **state)
         PathInspection *inspection = NULL;
         PathFacts facts;
 
-        assert_int_equal(path_inspection_new(fixture->directory, &inspection), 0);
+        assert_int_equal(path_inspection_new(fixture->directory, false, &inspection), 0);
         assert_null(path_inspection_free(inspection));
         expect_no_children();
 
         /* An answer is given once. */
-        assert_int_equal(path_inspection_new(fixture->directory, &inspection), 0);
+        assert_int_equal(path_inspection_new(fixture->directory, false, &inspection), 0);
         int r;
         while ((r = path_inspection_collect(inspection, &facts)) == -EAGAIN)
                 ;
@@ -228,7 +228,7 @@ static void test_killed(void **state)
 
         if (!hang_path(fixture->directory, &fd))
                 skip();
-        assert_int_equal(path_inspection_new(fixture->directory, &inspection), 0);
+        assert_int_equal(path_inspection_new(fixture->directory, false, &inspection), 0);
         while (find_children("tierprobe-look", &pid, 1) != 1)
                 ;
         assert_int_equal(kill(pid, SIGKILL), 0);
