@@ -109,17 +109,31 @@ int run_store_open(RunStore **ret, int dir_fd, const char *name);
 RunStore *run_store_free(RunStore *store);
 void run_store_freep(RunStore **store);
 
-/* Keeps TEXT under ID, in place of what was there; atomic. 0, -EINVAL for an id that cannot be one, -EFBIG
- * beyond RUN_STORE_MAX_BYTES, or another errno; what was there before is then still there. */
+/* Keeps a copy of TEXT under ID, in place of what was there. It is in the list and read
+ * back from now on, and is written by run_store_work(). 0, -EINVAL for an id that cannot be one, -EFBIG
+ * beyond RUN_STORE_MAX_BYTES, -ENOBUFS when as much waits for the disk as may, or another errno. */
 int run_store_put(RunStore *store, const char *id, const char *text, size_t size);
+
+/* Has a child make the changes that wait, in order, each atomic and brought to the disk; what fails waits,
+ * and is tried again when RETRY_NS have gone by. Never waits for the disk. To be called now and then: 0, or
+ * the errno of the last try. */
+int run_store_work(RunStore *store, uint64_t retry_ns);
+
+/* Waits at most so long for them. Returns how many are still to be made, which the store's end loses. */
+size_t run_store_finish(RunStore *store, int wait_ms);
+
+/* How many changes wait, and for how long the child has been at work (0: none is). */
+size_t run_store_waiting(const RunStore *store);
+uint64_t run_store_busy_ns(const RunStore *store);
 
 /* Reads it back, NUL-terminated. 0, -ENOENT, -EINVAL for an id that cannot be one, -EFBIG, or another errno.
  * Owned by the caller. */
 int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t *ret_size);
 
-/* Takes a document out of the list: out of the way under a name of its own, see set_aside_at(); or for good.
- * Indexes above its own move down by one. 0, -ENOENT, -EINVAL, or the errno of the file system: then it is
- * out of the list all the same, and met again at the next start. */
+/* Takes a document out of the list: out of the way at once under a name of its own, see set_aside_at(); or
+ * for good, by run_store_work(). Indexes above its own move down by one. 0, -ENOENT, -EINVAL, -ENOBUFS (it
+ * stays), or the errno of the file system: then it is out of the list all the same, and met again at the next
+ * start. */
 int run_store_set_aside(RunStore *store, const char *id);
 int run_store_remove(RunStore *store, const char *id);
 

@@ -13,23 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WAITING 8
 #define RETRY_NS (10 * NS_PER_S)
+#define LAST_WAIT_MS 3000    /* for the disk, at the end */
 #define REMOVED_AT_A_TIME 50 /* a few ms of the event loop */
-
-/* A document that could not be written. */
-typedef struct Waiting {
-        char id[RUN_ID_SIZE];
-        char *text;
-        size_t size;
-} Waiting;
-
-typedef struct Followed {
-        char *target, *path, *profile;
-        PastRun *last; /* NULL: never ran */
-        PastStanding standing;
-        char *mount_point; /* in the newest run that knows its own; NULL: none does */
-} Followed;
 
 struct Past {
         PastEvents events;
@@ -37,9 +23,6 @@ struct Past {
         HistoryRules rules;
         bool read_failed, write_failed; /* said once, until it works again */
         bool to_trim;
-        Waiting waiting[MAX_WAITING]; /* oldest first */
-        size_t n_waiting;
-        uint64_t tried_ns;
         char open[2 * CONFIG_MAX_TARGETS][RUN_ID_SIZE]; /* kept, but still under way */
         size_t n_open;
         Followed followed[CONFIG_MAX_TARGETS];
@@ -48,47 +31,42 @@ struct Past {
 
 /* ---- writing ---- */
 
+/* A disk that is slow for so long is worth a word. */
+#define SLOW_NS (5 * NS_PER_S)
+
+static void say(Past *past, bool held_up, int error)
+{
+        bool failed = held_up || error < 0;
+
+        if (failed && !past->write_failed)
+                log_error("runs cannot be kept on the disk now: %s; they are kept in memory until they can",
+                          error < 0 ? strerror(-error) : "the disk of the state directory does not answer");
+        if (!failed && past->write_failed && run_store_waiting(past->store) == 0) {
+                log_info("runs are kept on the disk again");
+                past->write_failed = false;
+        }
+        past->write_failed = past->write_failed || failed;
+}
+
+static void work(Past *past, uint64_t retry_ns)
+{
+        int r = run_store_work(past->store, retry_ns);
+
+        say(past, run_store_busy_ns(past->store) >= SLOW_NS, r);
+}
+
 static int put(Past *past, const char *id, const char *text, size_t size)
 {
         int r = run_store_put(past->store, id, text, size);
 
-        if (r < 0 && !past->write_failed)
-                log_error("run %s cannot be kept: %s; it is tried again", id, strerror(-r));
-        if (r >= 0 && past->write_failed)
-                log_info("runs can be kept again");
-        past->write_failed = r < 0;
-        return r;
-}
-
-static void forget_waiting(Past *past, size_t index)
-{
-        free(past->waiting[index].text);
-        past->n_waiting--;
-        memmove(past->waiting + index, past->waiting + index + 1,
-                (past->n_waiting - index) * sizeof *past->waiting);
-}
-
-/* Takes TEXT over, to be written later. */
-static void let_wait(Past *past, const char *id, char *text, size_t size)
-{
-        if (past->n_waiting == MAX_WAITING)
-                forget_waiting(past, 0);
-        Waiting *waiting = &past->waiting[past->n_waiting++];
-        *waiting = (Waiting){ .text = text, .size = size };
-        (void) snprintf(waiting->id, sizeof waiting->id, "%s", id);
-        past->tried_ns = clock_ns(CLOCK_MONOTONIC);
-}
-
-static void write_waiting(Past *past)
-{
-        while (past->n_waiting > 0) {
-                const Waiting *oldest = &past->waiting[0];
-
-                past->tried_ns = clock_ns(CLOCK_MONOTONIC);
-                if (put(past, oldest->id, oldest->text, oldest->size) < 0)
-                        return;
-                forget_waiting(past, 0);
+        if (r < 0) {
+                log_error("run %s is not kept: %s", id,
+                          r == -ENOBUFS ? "as many as may wait for the disk of the state directory"
+                                        : strerror(-r));
+                return r;
         }
+        work(past, 0);
+        return 0;
 }
 
 static char *print_run(const RunRecord *record, bool evidence, size_t *ret_size)
@@ -131,16 +109,6 @@ void past_keep(Past *past, const RunRecord *record)
 
 static int get_text(Past *past, const char *id, char **ret_text, size_t *ret_size)
 {
-        for (size_t i = 0; i < past->n_waiting; i++)
-                if (strcmp(past->waiting[i].id, id) == 0) {
-                        char *text = strndup(past->waiting[i].text, past->waiting[i].size);
-
-                        if (!text)
-                                return -ENOMEM;
-                        *ret_size = past->waiting[i].size;
-                        *ret_text = text;
-                        return 0;
-                }
         int r = run_store_get(past->store, id, ret_text, ret_size);
         if (r == -ENOENT) {
                 (void) run_store_remove(past->store, id); /* removed by somebody else meanwhile */
@@ -226,36 +194,17 @@ int past_read(Past *past, const char *id, PastRun **ret, char **ret_text, size_t
 
 /* ---- the list ---- */
 
-static const char *find_waiting(const Past *past, const char *before)
-{
-        const char *newest = NULL;
-
-        for (size_t i = 0; i < past->n_waiting; i++) {
-                const char *id = past->waiting[i].id;
-
-                if ((!before || strcmp(id, before) < 0) && (!newest || strcmp(id, newest) > 0))
-                        newest = id;
-        }
-        return newest;
-}
-
 const char *past_older(const Past *past, const char *before)
 {
         const char *kept = run_store_older(past->store, before);
-        const char *waiting = find_waiting(past, before);
 
         while (kept && is_open(past, kept))
                 kept = run_store_older(past->store, kept);
-        if (kept && waiting)
-                return strcmp(kept, waiting) > 0 ? kept : waiting;
-        return kept ? kept : waiting;
+        return kept;
 }
 
 bool past_has(const Past *past, const char *id)
 {
-        for (size_t i = 0; i < past->n_waiting; i++)
-                if (strcmp(past->waiting[i].id, id) == 0)
-                        return true;
         return run_store_has(past->store, id) && !is_open(past, id);
 }
 
@@ -311,14 +260,16 @@ static void trim(Past *past)
                         return;
                 }
                 (void) snprintf(id, sizeof id, "%s", kept_id);
-                (void) run_store_remove(past->store, id);
+                if (run_store_remove(past->store, id) < 0) {
+                        past->to_trim = true; /* as much waits as may */
+                        return;
+                }
         }
 }
 
 void past_work(Past *past)
 {
-        if (past->n_waiting > 0 && clock_ns(CLOCK_MONOTONIC) - past->tried_ns >= RETRY_NS)
-                write_waiting(past);
+        work(past, RETRY_NS);
         if (past->to_trim)
                 trim(past);
 }
@@ -354,94 +305,6 @@ const char *past_mount_point(const Past *past, const char *target)
         return followed ? followed->mount_point : NULL;
 }
 
-static bool is_of(const PastRun *run, const Followed *followed)
-{
-        return strcmp(run->target, followed->target) == 0 && run->path &&
-               strcmp(run->path, followed->path) == 0;
-}
-
-static void take_mount_point(Followed *followed, const PastRun *run)
-{
-        char *copy = run->mount_point ? strdup(run->mount_point) : NULL;
-
-        if (!copy)
-                return;
-        free(followed->mount_point);
-        followed->mount_point = copy;
-}
-
-static void forget_followed(Followed *followed)
-{
-        free(followed->target);
-        free(followed->path);
-        free(followed->profile);
-        free(followed->mount_point);
-        past_run_free(followed->last);
-        past_run_free(followed->standing.run);
-        *followed = (Followed){ 0 };
-}
-
-static bool has_full_standing(const Followed *followed)
-{
-        return followed->standing.run &&
-               standing_claim(&followed->standing.facts, followed->profile) == STANDING_FULL;
-}
-
-static bool is_complete(const Followed *followed)
-{
-        return followed->last && followed->mount_point && has_full_standing(followed);
-}
-
-static bool has_all_figures(const Followed *followed)
-{
-        return followed->standing.n_figures == STANDING_MAX_FIGURES;
-}
-
-/* Whether the text can be of a run that is still looked for: names of targets stand in it as they are. That
- * saves taking every document apart for a target that never ran. */
-static bool may_be_wanted(const Followed *wanted, size_t n, const char *text, size_t size)
-{
-        static const char certifying[] = "\"certifying\":true";
-        char quoted[NAME_SIZE + 2];
-
-        for (size_t i = 0; i < n; i++) {
-                int length = snprintf(quoted, sizeof quoted, "\"%s\"", wanted[i].target);
-
-                if ((!is_complete(&wanted[i]) ||
-                     (!has_all_figures(&wanted[i]) && memmem(text, size, certifying, strlen(certifying)))) &&
-                    memmem(text, size, quoted, (size_t) length))
-                        return true;
-        }
-        return false;
-}
-
-static void stand(Followed *followed, PastRun *run, const StandingRun *facts)
-{
-        past_run_free(followed->standing.run);
-        followed->standing.run = past_run_ref(run);
-        followed->standing.facts = *facts;
-}
-
-/* Takes from a run what is still wanted of it; runs come newest first. */
-static void take_older(Followed *followed, PastRun *run)
-{
-        PastStanding *standing = &followed->standing;
-        StandingRun facts;
-
-        if (!followed->mount_point)
-                take_mount_point(followed, run);
-        if (!followed->last)
-                followed->last = past_run_ref(run);
-        past_run_standing(run, &facts);
-        if (!has_full_standing(followed) &&
-            (!standing->run || !standing_replaces(&standing->facts, &facts, followed->profile)) &&
-            standing_replaces(&facts, NULL, followed->profile))
-                stand(followed, run, &facts);
-        if (!has_all_figures(followed) &&
-            standing_figures_of(&facts, &standing->figures[standing->n_figures]))
-                standing->n_figures++;
-}
-
 /* Goes back through the runs until all of the N targets WANTED have what there is of them; for what they are
  * compared with not through all. */
 static void find_runs(Past *past, Followed *wanted, size_t n)
@@ -458,32 +321,24 @@ static void find_runs(Past *past, Followed *wanted, size_t n)
 
                 n_for_figures -= n_for_figures > 0;
                 (void) snprintf(before, sizeof before, "%s", id);
-                if (get_text(past, before, &text, &size) < 0 || !may_be_wanted(wanted, n, text, size) ||
+                if (get_text(past, before, &text, &size) < 0 || !followed_may_want(wanted, n, text, size) ||
                     read_text(past, before, &text, &size, &run) < 0)
                         continue;
                 complete = true;
                 for (size_t i = 0; i < n; i++) {
-                        if (is_of(run, &wanted[i]))
-                                take_older(&wanted[i], run);
-                        complete = complete && is_complete(&wanted[i]) &&
-                                   (has_all_figures(&wanted[i]) || n_for_figures == 0);
+                        followed_take_older(&wanted[i], run);
+                        complete = complete && followed_is_complete(&wanted[i]) &&
+                                   (followed_has_all_figures(&wanted[i]) || n_for_figures == 0);
                 }
         }
 }
 
 static void follow(Past *past, const PastSubject *subject)
 {
-        Followed *followed = &past->followed[past->n_followed];
-
-        *followed = (Followed){ .target = strdup(subject->target),
-                                .path = strdup(subject->path),
-                                .profile = strdup(subject->profile) };
-        if (followed->target && followed->path && followed->profile) {
+        if (followed_init(&past->followed[past->n_followed], subject) >= 0)
                 past->n_followed++;
-                return;
-        }
-        log_error("target %s: its past runs are not looked for: out of memory", subject->target);
-        forget_followed(followed);
+        else
+                log_error("target %s: its past runs are not looked for: out of memory", subject->target);
 }
 
 void past_follow(Past *past, const PastSubject *subjects, size_t n, const HistoryRules *rules)
@@ -503,7 +358,7 @@ void past_follow(Past *past, const PastSubject *subjects, size_t n, const Histor
                                 before[i] = (Followed){ 0 };
                         }
         for (size_t i = 0; i < n_before; i++)
-                forget_followed(&before[i]);
+                followed_forget(&before[i]);
         size_t n_known = past->n_followed;
         for (size_t i = 0; i < n && past->n_followed < ELEMENTSOF(past->followed); i++)
                 if (!find_followed(past, subjects[i].target))
@@ -511,32 +366,6 @@ void past_follow(Past *past, const PastSubject *subjects, size_t n, const Histor
         find_runs(past, past->followed + n_known, past->n_followed - n_known);
         past->rules = *rules;
         trim(past);
-}
-
-/* An ended run is the last one of its target, and may be the one that stands from now on. */
-static void take_for_target(Past *past, PastRun *run)
-{
-        Followed *followed = past->followed;
-        StandingRun facts;
-
-        while (followed < past->followed + past->n_followed && !is_of(run, followed))
-                followed++;
-        if (followed == past->followed + past->n_followed)
-                return;
-        PastStanding *standing = &followed->standing;
-        take_mount_point(followed, run);
-        past_run_free(followed->last);
-        followed->last = past_run_ref(run);
-        past_run_standing(run, &facts);
-        if (standing_replaces(&facts, standing->run ? &standing->facts : NULL, followed->profile))
-                stand(followed, run, &facts);
-        StandingFigures figures;
-        if (!standing_figures_of(&facts, &figures))
-                return;
-        standing->n_figures -= has_all_figures(followed);
-        memmove(standing->figures + 1, standing->figures, standing->n_figures * sizeof figures);
-        standing->figures[0] = figures;
-        standing->n_figures++;
 }
 
 void past_add(Past *past, const RunRecord *record)
@@ -552,10 +381,9 @@ void past_add(Past *past, const RunRecord *record)
                 log_error("run %s is lost: out of memory", record->id);
                 return;
         }
-        take_for_target(past, run);
-        write_waiting(past);
-        if (put(past, record->id, text, size) < 0)
-                let_wait(past, record->id, TAKE_PTR(text), size);
+        for (size_t i = 0; i < past->n_followed; i++)
+                followed_take_newer(&past->followed[i], run);
+        (void) put(past, record->id, text, size);
         trim(past);
 }
 
@@ -576,15 +404,22 @@ int past_new(Past **ret, int state_fd, const HistoryRules *rules, const PastEven
         return 0;
 }
 
+size_t past_finish(Past *past, int wait_ms)
+{
+        return run_store_finish(past->store, wait_ms);
+}
+
 Past *past_free(Past *past)
 {
         if (!past)
                 return NULL;
-        write_waiting(past);
-        while (past->n_waiting > 0)
-                forget_waiting(past, 0);
+        size_t n_lost = past->store ? past_finish(past, LAST_WAIT_MS) : 0;
+        if (n_lost > 0)
+                log_error("%zu change%s of kept runs did not get to the disk of the state directory and %s "
+                          "lost",
+                          n_lost, n_lost == 1 ? "" : "s", n_lost == 1 ? "is" : "are");
         for (size_t i = 0; i < past->n_followed; i++)
-                forget_followed(&past->followed[i]);
+                followed_forget(&past->followed[i]);
         run_store_free(past->store);
         free(past);
         return NULL;

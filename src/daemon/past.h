@@ -4,32 +4,22 @@
  *
  * A document that cannot be used is one of three things: damaged (no JSON, or another run's) and set aside;
  * of another release, and then kept and served as it is; or not readable now (EIO), and then left alone and
- * tried again. In memory are the ids of all runs, and of each target its last run and the one that stands. */
+ * tried again. In memory are the ids of all runs, and of each target its last run and the one that stands;
+ * and what waits for the disk: a child writes it, so that nothing here waits for one that hangs or is full.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "followed.h"
+
 #include "tierprobe/history.h"
 #include "tierprobe/past-run.h"
 #include "tierprobe/record.h"
-#include "tierprobe/standing.h"
 
 typedef struct Past Past;
-
-/* A target whose runs are wanted: a run's verdict is one on the path that it was made on. Borrowed. */
-typedef struct PastSubject {
-        const char *target, *path, *profile; /* its official one */
-} PastSubject;
-
-/* The run whose verdict stands for a target, and what there is to compare it with. */
-typedef struct PastStanding {
-        PastRun *run; /* NULL: none; the rest is then empty */
-        StandingRun facts;
-        StandingFigures figures[STANDING_MAX_FIGURES]; /* of the last certifying runs, newest first */
-        size_t n_figures;
-} PastStanding;
 
 typedef struct PastEvents {
         void *userdata;
@@ -40,6 +30,8 @@ typedef struct PastEvents {
 
 /* Opens what is kept below STATE_FD (borrowed). 0 or negative errno. */
 int past_new(Past **ret, int state_fd, const HistoryRules *rules, const PastEvents *events);
+
+/* Waits a moment for what is to be written, and says what is lost. */
 Past *past_free(Past *past);
 void past_freep(Past **past);
 
@@ -70,13 +62,16 @@ int past_read(Past *past, const char *id, PastRun **ret, char **ret_text, size_t
 /* Puts a run under way into the store, so that it is known of if the daemon dies in the middle of it. */
 void past_keep(Past *past, const RunRecord *record);
 
-/* Keeps an ended run with its evidence. Of those that cannot be written now the newest few are held in memory
- * and tried again. */
+/* Keeps an ended run with its evidence. What cannot be written now is held in memory, up to a bound, and
+ * tried again. */
 void past_add(Past *past, const RunRecord *record);
 
 /* Does a slice of what waits: documents that could not be written, runs that are no longer to be kept. To be
  * called now and then. */
 void past_work(Past *past);
+
+/* Waits at most so long for what is to be written. Returns how many changes are not on the disk then. */
+size_t past_finish(Past *past, int wait_ms);
 
 /* How many documents are set aside. */
 size_t past_set_aside(const Past *past);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Past runs: one document a file, the list of their ids in memory. Knows base. */
+/* Past runs: one document a file, the list of their ids in memory. What is put off is made by the queue.
+ * Knows base. */
 
 #include "tierprobe/history.h"
+
+#include "run-queue.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/file.h"
@@ -22,6 +25,7 @@ struct RunStore {
         Id *ids; /* rising */
         size_t n_ids, n_allocated;
         size_t n_aside;
+        RunQueue *queue;
 };
 
 static void file_name(FileName ret, const char *id, const char *suffix)
@@ -150,6 +154,9 @@ int run_store_open(RunStore **ret, int dir_fd, const char *name)
         if (n_aside < 0)
                 return (int) n_aside;
         store->n_aside = (size_t) n_aside;
+        r = run_queue_new(&store->queue, store->fd);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(store);
         return 0;
 }
@@ -158,6 +165,7 @@ RunStore *run_store_free(RunStore *store)
 {
         if (!store)
                 return NULL;
+        (void) run_queue_free(store->queue);
         if (store->fd >= 0)
                 (void) close(store->fd);
         free(store->ids);
@@ -183,13 +191,33 @@ int run_store_put(RunStore *store, const char *id, const char *text, size_t size
         if (r < 0)
                 return r;
         file_name(name, id, SUFFIX);
-        r = write_file_atomic_at(store->fd, name, text, size, 0640);
+        r = run_queue_add(store->queue, name, text, size);
         if (r < 0)
                 return r;
         size_t place = find_place(store, id, &found);
         if (!found)
                 insert(store, place, id);
         return 0;
+}
+
+int run_store_work(RunStore *store, uint64_t retry_ns)
+{
+        return run_queue_work(store->queue, retry_ns);
+}
+
+size_t run_store_finish(RunStore *store, int wait_ms)
+{
+        return run_queue_finish(store->queue, wait_ms);
+}
+
+size_t run_store_waiting(const RunStore *store)
+{
+        return run_queue_count(store->queue);
+}
+
+uint64_t run_store_busy_ns(const RunStore *store)
+{
+        return run_queue_busy_ns(store->queue);
 }
 
 /* The place and the file of a run that is kept. -EINVAL: that is no id, -ENOENT: it is not here. */
@@ -211,18 +239,35 @@ int run_store_get(const RunStore *store, const char *id, char **ret_text, size_t
         FileName name;
         size_t place = 0;
 
+        const char *waiting = NULL;
+        size_t size = 0;
+
         int r = find_kept(store, id, &place, name);
-        return r < 0 ? r : read_file_at(store->fd, name, RUN_STORE_MAX_BYTES, ret_text, ret_size);
+        if (r < 0)
+                return r;
+        if (!run_queue_find(store->queue, name, &waiting, &size))
+                return read_file_at(store->fd, name, RUN_STORE_MAX_BYTES, ret_text, ret_size);
+        char *copy = waiting ? malloc(size + 1) : NULL;
+        if (!copy)
+                return waiting ? -ENOMEM : -ENOENT;
+        memcpy(copy, waiting, size);
+        copy[size] = '\0';
+        *ret_text = copy;
+        *ret_size = size;
+        return 0;
 }
 
 int run_store_set_aside(RunStore *store, const char *id)
 {
         FileName name;
-        size_t place = 0;
+        const char *waiting = NULL;
+        size_t place = 0, size = 0;
 
         int r = find_kept(store, id, &place, name);
         if (r < 0)
                 return r;
+        if (run_queue_find(store->queue, name, &waiting, &size))
+                return -EBUSY;
         take_out(store, place);
         r = set_aside_at(store->fd, name);
         store->n_aside += r >= 0;
@@ -237,8 +282,10 @@ int run_store_remove(RunStore *store, const char *id)
         int r = find_kept(store, id, &place, name);
         if (r < 0)
                 return r;
-        take_out(store, place);
-        return unlinkat(store->fd, name, 0) < 0 ? -errno : 0;
+        r = run_queue_add(store->queue, name, NULL, 0);
+        if (r >= 0)
+                take_out(store, place);
+        return r;
 }
 
 size_t run_store_count(const RunStore *store)

@@ -128,6 +128,8 @@ static void make_runs(void)
                 json_auto_t *document = json_run(record, true);
                 _cleanup_free_ char *text = json_document(document, &size);
                 check(run_store_put(store, record->id, text, size), "run_store_put");
+                if (run_store_waiting(store) == 100 || i + 1 == RUNS)
+                        check(-(int) run_store_finish(store, 60000), "run_store_finish");
         }
         (void) printf("  %d documents of %.1f kB\n", RUNS, (double) size / 1000);
         run_record_free(record);

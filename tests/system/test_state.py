@@ -96,7 +96,7 @@ def test_keep_runs(daemon, disk, folder):
     ids = [service.whole_run()["id"] for _ in range(5)]
     assert [run["id"] for run in runs(service)] == ids[:1:-1]
     assert service.get(f"/runs/{ids[0]}").status == 404
-    assert len(list((folder / "state" / "runs").iterdir())) == 3
+    lab.wait_for("the others to be removed", lambda: len(list((folder / "state" / "runs").iterdir())) == 3)
 
 
 # ---- what was written ----

@@ -45,6 +45,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t size)
 /* ---- state directories ---- */
 
 #define MAX_DOCUMENTS 16
+#define WAIT_MS 60000 /* for the disk, on a busy machine */
 
 typedef struct Document {
         char id[RUN_ID_SIZE];
@@ -311,6 +312,7 @@ static void test_other_releases(void **state)
                 (void) json_object_del(again, "schema");
                 (void) json_object_del(again, "evidence");
                 assert_true(json_equal(again, run->run));
+                assert_int_equal(past_finish(past, WAIT_MS), 0);
                 write_document(chosen->id, chosen->text, chosen->size);
         }
 }
@@ -341,6 +343,7 @@ static void test_damaged(void **state)
 
                 _cleanup_(past_freep) Past *past = open_past(&keep_all);
                 size_t n_served = count_served(past);
+                assert_int_equal(past_finish(past, WAIT_MS), 0);
                 bool is_aside = past_set_aside(past) > n_aside;
                 n_aside += is_aside;
                 n_again += is_aside && past_set_aside(past) > 1;
@@ -442,8 +445,11 @@ static void test_full_disk(void **state)
         assert_non_null(strstr(text, "\"evidence\""));
         assert_int_equal(count_served(past), n_corpus + 2);
         assert_int_equal(count_files(), n_corpus);
+        assert_int_equal(past_finish(past, WAIT_MS), 2);
+        assert_int_equal(count_files(), n_corpus);
         (void) set_file_limit(before);
         add_run(past, "20261201T000002-aaaaaa"); /* the next one takes them along */
+        assert_int_equal(past_finish(past, WAIT_MS), 0);
         assert_int_equal(count_files(), n_corpus + 3);
         assert_int_equal(count_served(past), n_corpus + 3);
 }
@@ -457,6 +463,7 @@ static void test_under_way(void **state)
         record->state = RUN_RUNNING;
         record->judgement.verdict = VERDICT_NEVER_RUN;
         past_keep(past, record);
+        assert_int_equal(past_finish(past, WAIT_MS), 0);
         assert_int_equal(count_files(), 1);
         assert_null(past_older(past, NULL)); /* it is no past run yet */
         assert_false(past_has(past, record->id));
@@ -465,6 +472,7 @@ static void test_under_way(void **state)
         record->state = RUN_FINISHED;
         record->judgement.verdict = VERDICT_FAIL;
         past_add(past, record);
+        assert_int_equal(past_finish(past, WAIT_MS), 0);
         assert_int_equal(count_files(), 1);
         assert_last(past, "cache", record->id, VERDICT_FAIL);
         assert_int_equal(count_served(past), 1);

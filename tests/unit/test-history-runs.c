@@ -28,8 +28,15 @@ static RunStore *open_store(void)
         return store;
 }
 
+/* Waits for what is to be written. */
+static void finish(RunStore *store)
+{
+        assert_int_equal(run_store_finish(store, 60000), 0);
+}
+
 static void close_store(RunStore **store)
 {
+        finish(*store);
         *store = run_store_free(*store);
 }
 
@@ -138,13 +145,16 @@ static void test_remove(void **state)
         put(store, "1", "one");
         put(store, "2", "two");
         put(store, "3", "three");
+        finish(store);
         assert_int_equal(run_store_remove(store, "../1"), -EINVAL);
         assert_int_equal(run_store_remove(store, "4"), -ENOENT);
         assert_int_equal(run_store_remove(store, "2"), 0);
         assert_int_equal(run_store_remove(store, "2"), -ENOENT);
+        finish(store);
         assert_false(exists("runs/2.json"));
         assert_int_equal(unlinkat(dir_fd, "runs/1.json", 0), 0); /* taken away under us */
-        assert_int_equal(run_store_remove(store, "1"), -ENOENT);
+        assert_int_equal(run_store_remove(store, "1"), 0);
+        finish(store);
         assert_int_equal(run_store_count(store), 1);
         assert_string_equal(run_store_id(store, 0), "3");
         run_store_free(store);
@@ -163,11 +173,13 @@ static void test_set_aside(void **state)
         put(store, "1", "a");
         put(store, "2", "b");
         put(store, "3", "c");
+        finish(store);
         assert_int_equal(run_store_set_aside(store, "2"), 0);
         assert_int_equal(run_store_get(store, "2", &text, NULL), -ENOENT);
         assert_int_equal(run_store_set_aside(store, "2"), -ENOENT);
         assert_true(exists("runs/2.json.damaged"));
         assert_int_equal(run_store_count(store), 2);
+        finish(store);
         assert_int_equal(run_store_set_aside(store, "1"), 0);
         assert_true(exists("runs/1.json.damaged"));
         assert_true(exists("runs/2.json.damaged"));
@@ -176,6 +188,7 @@ static void test_set_aside(void **state)
                 char name[64];
 
                 put(store, "1", "again");
+                finish(store);
                 assert_int_equal(run_store_set_aside(store, "1"), 0);
                 (void) snprintf(name, sizeof name, "runs/1.json.damaged.%d", i);
                 assert_true(exists(name));
@@ -240,18 +253,26 @@ static void test_full_disk(void **state)
         (void) signal(SIGXFSZ, SIG_IGN);
         _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "before");
+        finish(store);
         assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
         rlim_t old = limit.rlim_cur;
         limit.rlim_cur = 3;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        assert_int_equal(run_store_put(store, "1", "after this", 10), -EFBIG);
-        assert_int_equal(run_store_put(store, "2", "another", 7), -EFBIG);
-        limit.rlim_cur = old;
-        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        assert_int_equal(run_store_count(store), 1);
-        assert_text(store, "1", "before");
+        put(store, "1", "after this");
+        put(store, "2", "another");
+        assert_int_equal(run_store_finish(store, 60000), 2);
+        assert_int_equal(run_store_work(store, UINT64_MAX), -EFBIG);
+        assert_text(store, "1", "after this"); /* from memory */
+        assert_false(exists("runs/2.json"));
         assert_false(exists("runs/1.json.new"));
         assert_false(exists("runs/2.json.new"));
+        limit.rlim_cur = old;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        close_store(&store);
+        store = open_store();
+        assert_int_equal(run_store_count(store), 2);
+        assert_text(store, "1", "after this");
+        assert_text(store, "2", "another");
 }
 
 /* Against a plain model: which ids are kept, in which order, with which text. */
@@ -279,6 +300,7 @@ static void test_random(void **state)
                                 int (*out)(RunStore *, const char *) =
                                         random() % 2 ? run_store_set_aside : run_store_remove;
 
+                                finish(store);
                                 assert_int_equal(out(store, id), kept[i] ? 0 : -ENOENT);
                                 n_kept -= kept[i];
                                 kept[i] = false;

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk of the state directory hangs, is full or read-only: the daemon serves and tests as if it were well, says what
+it cannot write, and writes it when it can."""
+
+import pytest
+
+import lab
+from lab.catalog import GOOD
+
+pytestmark = [pytest.mark.slow, pytest.mark.disk]
+
+SAYS = "runs cannot be kept on the disk now"
+
+
+@pytest.fixture
+def state(disk, folder):
+    """A disk that the state directory lies on."""
+    it = disk(size="512M")
+    (folder / "state").symlink_to(it.directory("state"))
+    yield it
+    it.unhang()
+
+
+def documents(folder):
+    return {path.stem for path in (folder / "state" / "runs").glob("*.json")}
+
+
+def check_written(service, folder, ids):
+    lab.wait_for("the runs on the disk", lambda: set(ids) <= documents(folder), 60)
+    lab.wait_for("a word of it", lambda: service.stderr.count("runs are kept on the disk again") == 1, 60)
+    assert service.stderr.count(SAYS) == 1
+
+
+def check_kept(daemon, good, ids):
+    again = daemon(good.path, count=200)
+    assert {again.run(run_id)["verdict"] for run_id in ids} == {"pass"}
+    again.stop()
+
+
+def test_hung_in_the_middle_of_runs(daemon, disk, state, folder):
+    good = disk(rate=GOOD)
+    service = daemon(good.path, count=200)
+    ids = [service.whole_run()["id"]]
+    state.hang()
+    for _ in range(3):
+        run = service.whole_run()
+        assert run["verdict"] == "pass", run["reasons"]
+        ids.append(run["id"])
+    lab.wait_for("a word of it", lambda: SAYS in service.stderr, 60)
+    assert [run["id"] for run in service.get("/runs").json["runs"]] == ids[::-1]
+    state.unhang()
+    check_written(service, folder, ids)
+    service.stop()
+    check_kept(daemon, good, ids)
+
+
+def test_stopped_while_it_hangs(daemon, disk, state):
+    good = disk(rate=GOOD)
+    service = daemon(good.path, count=200)
+    kept = service.whole_run()["id"]
+    lab.run("sync", "-f", state.path)
+    state.hang()
+    service.whole_run()
+    service.stop()
+    assert "did not get to the disk of the state directory" in service.stderr
+    state.unhang()
+    check_kept(daemon, good, [kept])
+
+
+def test_full(daemon, disk, state, folder):
+    good = disk(rate=GOOD)
+    service = daemon(good.path, count=200)
+    state.fill(0)
+    ids = [service.whole_run()["id"] for _ in range(2)]
+    lab.wait_for("a word of it", lambda: f"{SAYS}: No space left on device" in service.stderr, 60)
+    assert [run["id"] for run in service.get("/runs").json["runs"]] == ids[::-1]
+    state.unfill()
+    check_written(service, folder, ids)
+    service.stop()
+    check_kept(daemon, good, ids)
+
+
+def test_read_only(daemon, disk, state, folder):
+    good = disk(rate=GOOD)
+    service = daemon(good.path, count=200)
+    lab.run("mount", "-o", "remount,ro", state.path, check=False)
+    run = service.whole_run()
+    assert run["verdict"] == "pass"
+    service.stop()
