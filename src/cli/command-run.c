@@ -276,7 +276,15 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
         if (r < 0 && r != -ENAMETOOLONG) {
                 char detail[256];
 
-                (void) snprintf(detail, sizeof detail,
+                if (r == -EIO)
+                        (void) snprintf(
+                                detail, sizeof detail,
+                                "The child process that looked at %.150s was killed (out of memory?). "
+                                "Run again.",
+                                path);
+                else
+                        (void) snprintf(
+                                detail, sizeof detail,
                                 "No child process could look at %.150s: %s. Free memory, processes or "
                                 "descriptors and run again.",
                                 path, strerror(-r));

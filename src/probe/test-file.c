@@ -188,9 +188,12 @@ static int create_and_unlink(int dir_fd, int flags)
         /* Whoever sweeps meanwhile lets it be; if he was quicker, the name is gone as it is to be. */
         if (fd >= 0)
                 (void) flock(fd, LOCK_EX | LOCK_NB);
-        /* Refused flags may leave the created file behind. With 128 random bits no other can be meant. */
-        if (error != EEXIST || fd >= 0)
-                (void) unlinkat(dir_fd, name, 0);
+        /* Refused flags may leave the created file behind. With 128 random bits no other can be meant. One
+         * that keeps its name (a directory may take files and give none back) must not be filled. */
+        if ((error != EEXIST || fd >= 0) && unlinkat(dir_fd, name, 0) < 0 && fd >= 0 && errno != ENOENT) {
+                error = errno;
+                close_fdp(&fd);
+        }
         release_signals(&held);
         return fd < 0 ? -error : fd;
 }

@@ -37,7 +37,7 @@ static const Row rows[] = {
         { EACCES, REASON_NOT_PERMITTED, "the user that tests it has no permission",
           "namei -l shows the owners and modes on the way." },
         { EPERM, REASON_NOT_PERMITTED, "the operation is not permitted",
-          "lsattr -d shows whether the directory is immutable." },
+          "Look with lsattr -d whether the directory is immutable or append-only." },
         { EROFS, REASON_WRITE_ERROR, "it is read-only",
           "Mount it writable, look for the error that turned it so (journalctl -k), or add ReadWritePaths= "
           "to the "
