@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 #define MAX_DEVICES 3
 #define MAX_REPORTS 20
 #ifndef SEEDS
@@ -636,7 +638,7 @@ static void check(Mangler first, Mangler second, const char *how, Promise promis
 {
         unsigned read = 0;
 
-        for (unsigned seed = 0; seed < SEEDS; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(SEEDS); seed++) {
                 Capture c;
 
                 rng = seed * UINT64_C(2654435761) + 1;
@@ -663,8 +665,8 @@ static void check(Mangler first, Mangler second, const char *how, Promise promis
                 if (promise != NO_FLIP && !has_own_figures(&c, decider))
                         fail_on(how, seed, &mangled, after, "other figures");
         }
-        if (read < SEEDS / 20)
-                fail_msg("%s: only %u of %u can be read", how, read, SEEDS);
+        if (read < seeds_of(SEEDS) / 20)
+                fail_msg("%s: only %u of %u can be read", how, read, seeds_of(SEEDS));
 }
 
 static void test_lead(void **state)

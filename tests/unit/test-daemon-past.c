@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "folder.h"
+#include "seeds.h"
 
 /* ---- a disk that does not read ---- */
 
@@ -289,7 +290,7 @@ static void test_other_releases(void **state)
 {
         (void) state;
         fill_folder();
-        for (unsigned seed = 0; seed < 1500; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 srandom(seed);
                 const Document *chosen = &corpus[(size_t) random() % n_corpus];
                 json_auto_t *document = json_loadb(chosen->text, chosen->size, 0, NULL);
@@ -325,7 +326,7 @@ static void test_damaged(void **state)
 
         (void) state;
         fill_folder();
-        for (unsigned seed = 0; seed < 1500; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 srandom(seed);
                 const Document *chosen = &corpus[(size_t) random() % n_corpus];
                 _cleanup_free_ char *text = strdup(chosen->text);
@@ -355,7 +356,7 @@ static void test_damaged(void **state)
                 assert_int_equal(count_files(), n_corpus - is_aside + n_aside); /* nothing is lost */
                 write_document(chosen->id, chosen->text, chosen->size);
         }
-        assert_true(n_aside > 300 && n_again > 0);
+        assert_true(n_aside > seeds_of(300) && n_again > 0);
 }
 
 static void test_truncated(void **state)
@@ -487,7 +488,7 @@ static void test_rules(void **state)
         enum { N = 40 };
 
         (void) state;
-        for (unsigned seed = 0; seed < 300; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(300); seed++) {
                 int64_t times[N], at_ns = INT64_C(1700000000) * (int64_t) NS_PER_S;
                 char ids[N][RUN_ID_SIZE];
                 HistoryRules rules = { .keep_runs = 1 + seed % 30,

@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
 #define FOLDER_NAME "forms"
 #include "folder.h"
 
@@ -432,7 +433,7 @@ static void assert_all(const Ring *ring)
 static void test_other_forms(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 2000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(2000); seed++) {
                 uint64_t next = 0, sum = 0, kept = 0;
 
                 srandom(seed);
@@ -459,7 +460,7 @@ static void test_other_forms(void **state)
 static void test_append_to_other_forms(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 1000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(1000); seed++) {
                 RingRecord record = { .snapshot = { .mono_ns = 200,
                                                     .boot_ns = 300,
                                                     .counters = { .w_ios = 100, .n_fields = 17 } } },
@@ -492,7 +493,7 @@ static void test_damaged_header(void **state)
         unsigned n_aside = 0;
 
         (void) state;
-        for (unsigned seed = 0; seed < 3000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(3000); seed++) {
                 _cleanup_(ring_freep) Ring *ring = NULL;
                 size_t size = 0;
                 bool damaged = false;
@@ -515,7 +516,7 @@ static void test_damaged_header(void **state)
                 }
                 assert_int_equal(count_set_aside_at(dir_fd), n_aside);
         }
-        assert_true(n_aside > 1000);
+        assert_true(n_aside > seeds_of(1000));
 }
 
 /* A file cut within its first page is damaged now or not at all: what is appended to it is found again. */

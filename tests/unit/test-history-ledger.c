@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 #define N_DISKS 4
 #define N_RUNS 6
 #define MAX_WRITES 4096
@@ -195,7 +197,7 @@ static void step(Ledger **ledger, int64_t now_ns)
 static void test_random(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 400; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(400); seed++) {
                 _cleanup_(ledger_freep) Ledger *ledger = NULL;
                 int64_t now_ns = INT64_C(1800000000) * (int64_t) NS_PER_S;
 
@@ -352,7 +354,7 @@ static void test_damaged(void **state)
         unsigned n_read = 0;
 
         (void) state;
-        for (unsigned seed = 0; seed < 3000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(3000); seed++) {
                 _cleanup_(ledger_freep) Ledger *ledger = NULL, *back = NULL;
                 int64_t now_ns = INT64_C(1800000000) * (int64_t) NS_PER_S;
 
@@ -382,7 +384,7 @@ static void test_damaged(void **state)
                         assert_true(at_ns >= now_ns && (at_ns == INT64_MAX || at_ns <= now_ns + DAY));
                 }
         }
-        assert_true(n_read > 500);
+        assert_true(n_read > seeds_of(500));
 }
 
 int main(void)

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 #define S INT64_C(1000000000)
 #define LIMIT_MS 20.0
 #define MAX_SAMPLES 4000
@@ -190,7 +192,7 @@ static void test_random_days(void **state)
         static Entry entries[MAX_SAMPLES];
 
         (void) state;
-        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        for (uint64_t seed = 1; seed <= seeds_of(SEEDS); seed++) {
                 Observed *observed = NULL;
                 size_t n = 0;
                 int64_t nominal_ns = (int64_t[]){ S / 10, S, 5 * S, 15 * S, 60 * S }[seed % 5];

@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
 #define FOLDER_NAME "ring"
 #include "folder.h"
 
@@ -214,7 +215,7 @@ static void test_reopen_at_every_length(void **state)
         (void) state;
         for (uint64_t capacity = 2; capacity < 1500; capacity = capacity * 3 + 1) {
                 (void) unlinkat(dir_fd, NAME, 0);
-                for (uint64_t n = 1; n < 3000; n += 1 + n / 7) {
+                for (uint64_t n = 1; n < seeds_of(3000); n += 1 + n / 7) {
                         _cleanup_(ring_freep) Ring *ring = open_ring(capacity);
                         uint64_t next = ring_next_seq(ring);
 
@@ -257,7 +258,7 @@ static void test_capacity_change(void **state)
 static void test_used_while_rewritten(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 200; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(200); seed++) {
                 uint64_t before = 2 + (uint64_t) seed * 53 % 6000, after = 2 + (uint64_t) seed * 97 % 6000;
                 _cleanup_(ring_freep) Ring *ring = NULL;
                 bool more = true;
@@ -354,7 +355,7 @@ static void test_empty_file_is_new(void **state)
 static void test_one_flipped_byte(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 1500; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 uint64_t missing = 0;
                 bool damaged = false;
                 RingRecord record;
@@ -400,7 +401,7 @@ static void test_random_damage(void **state)
         uint64_t read_back = 0, set_asides = 0;
 
         (void) state;
-        for (unsigned seed = 0; seed < 1000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(1000); seed++) {
                 uint64_t payload = 1;
 
                 srandom(seed + 1000);
@@ -469,7 +470,7 @@ static void test_random_damage(void **state)
                         }
                 }
         }
-        assert_true(read_back > 1000000);
+        assert_true(read_back > seeds_of(1000000));
         assert_true(set_asides > 100);
 }
 
@@ -477,7 +478,7 @@ static void test_random_damage(void **state)
 static void test_lost_checkpoints(void **state)
 {
         (void) state;
-        for (uint64_t n = 1; n < 9000; n += 977) {
+        for (uint64_t n = 1; n < seeds_of(9000); n += 977) {
                 (void) unlinkat(dir_fd, NAME, 0);
                 _cleanup_(ring_freep) Ring *ring = open_ring(4000);
                 append_numbered(ring, n);

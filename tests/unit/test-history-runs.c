@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
 #define FOLDER_NAME "runs"
 #include "folder.h"
 
@@ -283,7 +284,7 @@ static void test_random(void **state)
         bool kept[N];
 
         (void) state;
-        for (unsigned seed = 0; seed < 60; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(60); seed++) {
                 size_t n_kept = 0;
                 _cleanup_(run_store_freep) RunStore *store = open_store();
 

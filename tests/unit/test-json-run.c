@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 /* ---- random records ---- */
 
 static uint64_t random_u64(void)
@@ -198,7 +200,7 @@ static void test_round_trip(void **state)
 {
         (void) state;
         srandom(20261130);
-        for (int i = 0; i < 3000; i++) {
+        for (unsigned i = 0; i < seeds_of(3000); i++) {
                 _cleanup_(run_record_freep) RunRecord *run = random_run();
                 _cleanup_(past_run_freep) PastRun *back = NULL;
                 _cleanup_free_ char *kept = run_text(run, true), *wanted = run_text(run, false);
@@ -242,7 +244,7 @@ static void test_damage(void **state)
 
         (void) state;
         srandom(7);
-        for (int i = 0; i < 3000; i++) {
+        for (unsigned i = 0; i < seeds_of(3000); i++) {
                 _cleanup_(run_record_freep) RunRecord *run = random_run();
                 _cleanup_(past_run_freep) PastRun *back = NULL;
                 _cleanup_free_ char *text = run_text(run, true);
@@ -264,7 +266,7 @@ static void test_damage(void **state)
                         assert_true(json_is_object(back->run));
                 }
         }
-        assert_in_range(refused, 1000, 3000);
+        assert_in_range(refused, seeds_of(1000), seeds_of(3000));
 }
 
 static const char id[] = "20261130T131405-7f3a9c";
@@ -384,7 +386,7 @@ static void test_close(void **state)
 
         (void) state;
         srandom(11);
-        for (int i = 0; i < 500; i++) {
+        for (unsigned i = 0; i < seeds_of(500); i++) {
                 _cleanup_(run_record_freep) RunRecord *record = random_run();
                 _cleanup_(past_run_freep) PastRun *run = NULL;
                 _cleanup_free_ char *closed = NULL;
@@ -523,7 +525,7 @@ static void test_text(void **state)
         }
         /* Whatever comes out, jansson's own check takes it. */
         srandom(3);
-        for (int i = 0; i < 20000; i++) {
+        for (unsigned i = 0; i < seeds_of(20000); i++) {
                 char bytes[12];
 
                 for (size_t b = 0; b < sizeof bytes - 1; b++)

@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 /* ---- random texts ---- */
 
 static char text[65536];
@@ -160,7 +162,7 @@ static bool compare(void)
 static void test_random(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 20000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(20000); seed++) {
                 srandom(seed);
                 make_object();
                 if (!compare())
@@ -173,7 +175,7 @@ static void test_damaged(void **state)
         unsigned n_refused = 0;
 
         (void) state;
-        for (unsigned seed = 0; seed < 50000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(50000); seed++) {
                 srandom(seed);
                 make_object();
                 for (int n = (int) (random() % 3); n >= 0; n--)
@@ -183,14 +185,14 @@ static void test_damaged(void **state)
                         size = (size_t) random() % size;
                 n_refused += !compare();
         }
-        assert_in_range(n_refused, 20000, 50000);
+        assert_in_range(n_refused, seeds_of(20000), seeds_of(50000));
 }
 
 /* Every beginning of a text is none, but for white space at its end. */
 static void test_truncated(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 500; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(500); seed++) {
                 srandom(seed);
                 make_object();
                 size_t whole = size;

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 #define EVIL "<x-evil onload='a' \"b\">&\x01\n</section></pre>"
 #define N_SEEDS 4000
 
@@ -238,7 +240,7 @@ static void test_whole_documents(void **state)
 static void test_any_document(void **state)
 {
         (void) state;
-        for (unsigned n = 0; n < N_SEEDS; n++) {
+        for (unsigned n = 0; n < seeds_of(N_SEEDS); n++) {
                 json_auto_t *run = parse(run_text), *status = status_of(run);
                 json_auto_t *copy = json_deep_copy(status);
 

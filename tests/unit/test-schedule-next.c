@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 #define SECOND INT64_C(1000000000)
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -106,7 +108,7 @@ static void test_without_catching_up(void **state)
 
         /* Asked again between the due time and its jitter, the run is not lost. */
         rules.jitter_ns = (uint64_t) HOUR;
-        for (uint64_t seed = 0; seed < 100; seed++) {
+        for (uint64_t seed = 0; seed < seeds_of(100); seed++) {
                 int64_t next = schedule_next(&rules, now - DAY + MINUTE, now - HOUR, seed);
 
                 assert_true(next >= now + MINUTE && next < now + MINUTE + HOUR);
@@ -157,7 +159,7 @@ static void test_random(void **state)
         (void) state;
         set_zone("Europe/Berlin");
         srandom(20261130);
-        for (int i = 0; i < 30000; i++) {
+        for (unsigned i = 0; i < seeds_of(30000); i++) {
                 ScheduleRules rules = {
                         .interval_ns = random_u64() >> (random() % 64),
                         .jitter_ns = random_u64() >> (random() % 64),
@@ -265,7 +267,7 @@ static void test_years_of_nights(void **state)
         };
 
         (void) state;
-        for (size_t z = 0; z < ELEMENTSOF(zones); z++) {
+        for (size_t z = 0; z < seeds_of(ELEMENTSOF(zones)); z++) {
                 set_zone(zones[z]);
                 for (size_t w = 0; w < ELEMENTSOF(windows); w++) {
                         int years = w == 0 ? 10 : 2;
@@ -305,7 +307,7 @@ static void test_years_of_trouble(void **state)
         static const char *const zones[] = { "Europe/Berlin", "America/New_York", "Asia/Kolkata" };
 
         (void) state;
-        for (unsigned seed = 0; seed < 100; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(100); seed++) {
                 srandom(seed);
                 set_zone(zones[seed % ELEMENTSOF(zones)]);
                 unsigned start_min = (unsigned) random() % 1440;

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "seeds.h"
+
 #define STEP_NS NS_PER_MS
 #define BEFORE_MS 15000 /* simulated before the writers begin: the first reading may be that early */
 #define RUN_MS 60000
@@ -214,7 +216,7 @@ static void test_late_edges(void **state)
         static Simulation s;
 
         (void) state;
-        for (unsigned seed = 0; seed < 1500; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 Judgement j;
 
                 rng = seed;
@@ -231,7 +233,7 @@ static void test_late_edges(void **state)
 static void test_stopped(void **state)
 {
         static Simulation s;
-        unsigned told = 0, seeds = 6000;
+        unsigned told = 0, seeds = seeds_of(6000);
 
         (void) state;
         for (unsigned seed = 0; seed < seeds; seed++) {
@@ -278,7 +280,7 @@ static void test_a_late_reading_is_not_used(void **state)
 static void test_any_readings(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 200000; seed++) {
+        for (unsigned seed = 0; seed < seeds_of(200000); seed++) {
                 Reading readings[10] = { 0 };
                 RunWindow window = { .readings = readings };
 
