@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "pidfd.h"
+
 #define SEED 20261204
 #define N_TREES 400
 
@@ -316,6 +318,7 @@ static void await_heat(const HeatWatch *watch, double wanted_c, Heat *heat)
 
 static void test_watch(void **state)
 {
+        NEEDS_PIDFD();
         DeviceNode nodes[] = { { .name = "sda", .major = 8, .kind = DEVICE_DISK, .parent = -1 } };
         const Device device = { .nodes = nodes, .n_nodes = 1 };
         _cleanup_free_ char *proc = path_format("%s/proc", root), *sys = path_format("%s/sys", root);
@@ -350,6 +353,7 @@ static void test_watch(void **state)
 /* The program's directory is not the child's. */
 static void test_watch_relative(void **state)
 {
+        NEEDS_PIDFD();
         DeviceNode nodes[] = { { .name = "sda", .major = 8, .kind = DEVICE_DISK, .parent = -1 } };
         const Device device = { .nodes = nodes, .n_nodes = 1 };
         const DeviceRoots roots = { .procfs = "proc", .sysfs = "sys" };

@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "pidfd.h"
+
 #include "seeds.h"
 #define FOLDER_NAME "forms"
 #include "folder.h"
@@ -162,6 +164,7 @@ static size_t read_as_release_1(uint64_t *ret_next, uint64_t *ret_sum)
 
 static void test_release_1(void **state)
 {
+        NEEDS_PIDFD();
         static const struct {
                 const char *name, *device;
                 size_t n;
@@ -432,6 +435,7 @@ static void assert_all(const Ring *ring)
 
 static void test_other_forms(void **state)
 {
+        NEEDS_PIDFD();
         (void) state;
         for (unsigned seed = 0; seed < seeds_of(2000); seed++) {
                 uint64_t next = 0, sum = 0, kept = 0;

@@ -21,6 +21,8 @@
 
 #include <cmocka.h>
 
+#include "pidfd.h"
+
 #include "seeds.h"
 #define FOLDER_NAME "ring"
 #include "folder.h"
@@ -232,6 +234,7 @@ static void test_reopen_at_every_length(void **state)
 
 static void test_capacity_change(void **state)
 {
+        NEEDS_PIDFD();
         uint64_t kept_from = 1;
 
         (void) state;
@@ -257,6 +260,7 @@ static void test_capacity_change(void **state)
  * brought to an end, nothing has changed. */
 static void test_used_while_rewritten(void **state)
 {
+        NEEDS_PIDFD();
         (void) state;
         for (unsigned seed = 0; seed < seeds_of(200); seed++) {
                 uint64_t before = 2 + (uint64_t) seed * 53 % 6000, after = 2 + (uint64_t) seed * 97 % 6000;
@@ -397,6 +401,7 @@ static void test_one_flipped_byte(void **state)
  * blocks. What is read is what was appended under that number last. */
 static void test_random_damage(void **state)
 {
+        NEEDS_PIDFD();
         static uint64_t model[MODEL_MAX];
         uint64_t read_back = 0, set_asides = 0;
 
@@ -517,6 +522,7 @@ static int open_elsewhere(void)
 
 static void test_one_process_at_a_time(void **state)
 {
+        NEEDS_PIDFD();
         (void) state;
         _cleanup_(ring_freep) Ring *ring = open_ring(10);
         assert_int_equal(open_elsewhere(), EBUSY);
