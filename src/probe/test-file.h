@@ -31,5 +31,9 @@ ProbeOutcome test_file_create(int dir_fd, int *ret_fd, bool *ret_had_name, int *
  * of this user, that nobody holds locked. Returns how many. Looks at a bounded number of names. */
 unsigned test_file_sweep(int dir_fd);
 
+/* Closes the file FD. The directory's owner may have given it another name while it had one: its space goes
+ * back nevertheless. */
+void test_file_close(int fd);
+
 /* How a write that failed with ERROR ends the stream. FD tells whether the file system is full. */
 ProbeOutcome test_file_judge_write(int fd, int error, bool first_write, bool short_before, size_t rest_bytes);

@@ -160,7 +160,7 @@ static ProbeOutcome write_block(Writer *writer, int *ret_error)
 /* The old file first: its space may be needed for the new one. */
 static ProbeOutcome change_file(Writer *writer, int *ret_error)
 {
-        (void) close(writer->file_fd);
+        test_file_close(writer->file_fd);
         writer->file_fd = -1;
         writer->offset = 0;
         ProbeOutcome outcome = test_file_create(writer->dir_fd, &writer->file_fd, NULL, ret_error);
@@ -283,6 +283,6 @@ void writer_main(int socket, void *userdata)
         say(&writer, MESSAGE_DONE);
         await(&writer, MESSAGE_RELEASE);
         if (writer.file_fd >= 0)
-                (void) close(writer.file_fd);
+                test_file_close(writer.file_fd);
         _exit(EXIT_SUCCESS);
 }

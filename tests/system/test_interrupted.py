@@ -148,8 +148,60 @@ def test_at_each_call(environment, place, folder):
     assert [one for one in found if one[-1]] == []
 
 
+HANG = "inject=unlinkat:delay_enter=900000000"  # longer than any deadline here
+BY_NAME = pytest.mark.parametrize("environment", ["with a name"], indirect=True)
+
+
+@BY_NAME
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_an_unlink_that_hangs(interrupted, environment, place, folder):
+    """The command ends, by itself or when it is told to, and says what did not answer."""
+    for _ in range(5):
+        process, tracer = start_traced(place, environment, folder / "log", "-e", "trace=unlinkat", "-e", HANG)
+        if process:
+            break
+    try:
+        lab.wait_for("a file with a name", lambda: list(place.iterdir()))
+        if interrupted:
+            process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=90)
+    finally:
+        tracer.terminate()
+        tracer.communicate(timeout=30)
+    run = checked(json.loads(out))
+    assert process.returncode == 3 and run["verdict"] == "inconclusive" and run["bytes_written"] == 0, run
+    assert run["reasons"][0]["code"] == ("aborted" if interrupted else "stalled"), run
+    assert interrupted or f"{place} does not answer" in run["reasons"][0]["detail"], run
+    for path in place.iterdir():  # the writer has been killed
+        assert path.stat().st_size == 0
+        path.unlink()
+
+
+@BY_NAME
+def test_an_unlink_that_hangs_in_the_daemon(environment, place, folder, daemon):
+    """It serves meanwhile, and ends the run."""
+    service = daemon(place, count=COUNT, environment=environment)
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", folder / "log", "-p", str(service.process.pid), "-P", place,
+                               "-e", "trace=unlinkat", "-e", HANG], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        status = pathlib.Path(f"/proc/{service.process.pid}/status")
+        lab.wait_for("the tracer", lambda: tracer.poll() is not None or "\nTracerPid:\t0\n" not in status.read_text())
+        if tracer.poll() is not None:
+            pytest.skip(tracer.stderr.read().decode())
+        run_id = service.start_run()
+        lab.wait_for("a file with a name", lambda: list(place.iterdir()))
+        assert service.answers() and service.run(run_id)["state"] == "running"
+        run = service.wait_run(run_id)
+    finally:
+        tracer.terminate()
+        tracer.communicate(timeout=30)
+    assert (run["verdict"], run["reasons"][0]["code"], run["bytes_written"]) == ("inconclusive", "stalled", 0), run
+    assert service.wait_run(service.start_run())["bytes_written"] == COUNT << 20
+    assert list(place.iterdir()) == []
+
+
 @pytest.mark.parametrize("name, what", [("unlinkat", "signal=SIGTERM"), ("unlinkat", "error=EPERM")])
-@pytest.mark.parametrize("environment", ["with a name"], indirect=True)
+@BY_NAME
 def test_a_run_of_the_daemon(name, what, environment, place, daemon, folder):
     """Its writer is hit at a call in the directory: the run ends, is said to be what it is, and the daemon serves."""
     service = daemon(place, count=COUNT, environment=environment)
