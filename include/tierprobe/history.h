@@ -69,6 +69,19 @@ bool ring_work(Ring *ring);
 Ring *ring_free(Ring *ring);
 void ring_freep(Ring **ring);
 
+/* From now on what is appended waits in memory, where it is read back from, and is written by a child: the
+ * caller never waits for the disk. 0 or -ENOMEM. */
+int ring_write_behind(Ring *ring);
+
+/* Has a child write what waits: every few seconds, what fails again a while later; at most 2 MB wait. To be
+ * called after each append. 0, the errno of the last child, or -EINPROGRESS: one has been at work for long.
+ */
+int ring_save(Ring *ring);
+
+/* Waits at most so long for all to be written. Returns how many pieces are not, which the ring's end loses.
+ */
+size_t ring_finish(Ring *ring, int wait_ms);
+
 /* Appends; RECORD->seq is set. A failed write (disk full) returns its errno and uses up the number: the hole
  * reads as -ENODATA. */
 int ring_append(Ring *ring, RingRecord *record);

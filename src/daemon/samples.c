@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LAST_WAIT_MS 1000      /* for the disk, when the ring is closed */
 #define OBSERVED_AT_A_TIME 200 /* records read back: a millisecond */
 
 static int open_ring(Samples *samples, uint64_t capacity)
@@ -26,13 +27,15 @@ static int open_ring(Samples *samples, uint64_t capacity)
         if (damaged)
                 log_warning("target %s: its samples in %s were damaged and are set aside", samples->target,
                             name);
-        return r;
+        return r < 0 ? r : ring_write_behind(samples->ring);
 }
 
 static void say_ring_state(Samples *samples, int r)
 {
         if (r < 0 && !samples->ring_failed)
-                log_error("target %s: samples cannot be kept: %s", samples->target, strerror(-r));
+                log_error("target %s: samples cannot be kept: %s", samples->target,
+                          r == -EINPROGRESS ? "the disk of the state directory does not answer"
+                                            : strerror(-r));
         if (r >= 0 && samples->ring_failed)
                 log_info("target %s: samples are kept again", samples->target);
         samples->ring_failed = r < 0;
@@ -45,16 +48,28 @@ void samples_init(Samples *samples, const char *target, int state_fd, uint64_t c
         say_ring_state(samples, open_ring(samples, capacity));
 }
 
+static void close_ring(Samples *samples)
+{
+        size_t n_lost = samples->ring ? ring_finish(samples->ring, LAST_WAIT_MS) : 0;
+
+        if (n_lost > 0)
+                log_error(
+                        "target %s: the last %zu samples did not get to the disk of the state directory and "
+                        "are lost",
+                        samples->target, n_lost);
+        samples->ring = ring_free(samples->ring);
+}
+
 void samples_done(Samples *samples)
 {
         samples->sampler = sampler_free(samples->sampler);
-        samples->ring = ring_free(samples->ring);
+        close_ring(samples);
         samples->observed = observed_free(samples->observed);
 }
 
 void samples_reopen(Samples *samples, uint64_t capacity)
 {
-        samples->ring = ring_free(samples->ring);
+        close_ring(samples);
         say_ring_state(samples, open_ring(samples, capacity));
 }
 
@@ -176,7 +191,8 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
         int r = samples->ring ? ring_append(samples->ring, newest) : -EBADF;
         if (!samples->ring)
                 newest->seq = previous.seq + 1; /* it is a sample all the same */
-        say_ring_state(samples, r);
+        int saved = samples->ring ? ring_save(samples->ring) : 0;
+        say_ring_state(samples, saved < 0 ? saved : r);
         if (samples->ring)
                 (void) ring_work(samples->ring);
         if (!samples->observed_behind)

@@ -106,6 +106,7 @@ struct Ring {
         uint64_t checkpoint_seq; /* what the last checkpoint said */
         unsigned checkpoint_place;
         struct Rewrite *rewrite; /* NULL: the file is as it should be */
+        struct Behind *behind;   /* NULL: what is written goes to the file at once */
 };
 
 static inline off_t ring_offset(const Ring *ring, uint64_t seq)
@@ -134,7 +135,7 @@ bool ring_record_is(const RingLayout *layout, const void *data, uint64_t seq);
 void ring_record_decode(const RingLayout *layout, const void *data, RingRecord *ret);
 void ring_record_encode(const RingLayout *layout, const RingRecord *record, void *ret);
 
-/* ---- ring-file.c ---- */
+/* ---- ring-bytes.c ---- */
 
 /* A lock of the process, not of the open file: that would live on in children that are forked for the write
  * test, and one that hangs in the kernel would keep the next daemon out. 0, -EBUSY, or another errno. */
@@ -146,13 +147,25 @@ ssize_t ring_pread(int fd, void *data, size_t size, off_t offset);
 /* Writes all or fails: 0 or negative errno. */
 int ring_pwrite(int fd, const void *data, size_t size, off_t offset);
 
+/* ---- ring-file.c ---- */
+
 /* Writes the header, and a checkpoint at next_seq. */
-int ring_write_header(const Ring *ring);
+int ring_write_header(Ring *ring);
 int ring_write_checkpoint(Ring *ring);
 
 /* Reads records SEQ.. up to the end of the ring's slots, at most N, into DATA. What is not in the file reads
  * as zeros, like a hole in it. Returns how many, or negative errno. */
 ssize_t ring_read_raw(const Ring *ring, void *data, uint64_t seq, size_t n);
+
+/* ---- ring-behind.c ---- */
+
+/* As ring_pwrite() and ring_pread(), by way of what waits in memory if the ring is one that is written
+ * behind. -ENOBUFS: as much waits as may. */
+int ring_write(Ring *ring, const void *data, size_t size, off_t offset);
+ssize_t ring_read_bytes(const Ring *ring, void *data, size_t size, off_t offset);
+
+/* Forgets all that waits. */
+void ring_behind_clear(Ring *ring);
 
 /* ---- ring-rewrite.c ---- */
 

@@ -174,6 +174,8 @@ static int take_place(Ring *ring, Rewrite *rewrite)
         if (renameat(rewrite->dir_fd, rewrite->temporary, rewrite->dir_fd, rewrite->name) < 0)
                 return -errno;
         rewrite->to.fd = -1;
+        ring_behind_clear(ring); /* it has been copied with the rest */
+        new.behind = ring->behind;
         close_fdp(&ring->fd);
         *ring = new;
         (void) rewrite_free(rewrite);

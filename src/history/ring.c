@@ -14,7 +14,7 @@ int ring_append(Ring *ring, RingRecord *record)
 
         record->seq = ring->next_seq;
         ring_record_encode(&ring->layout, record, data);
-        int r = ring_pwrite(ring->fd, data, ring->layout.record_bytes, ring_offset(ring, ring->next_seq));
+        int r = ring_write(ring, data, ring->layout.record_bytes, ring_offset(ring, ring->next_seq));
         ring->next_seq++;
 
         /* A failed one is tried again with the next record: until then opening has more to search, or, when
@@ -32,7 +32,7 @@ int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret)
 
         if (seq < ring_first_seq(ring) || seq >= ring->next_seq)
                 return -ENOENT;
-        ssize_t n = ring_pread(ring->fd, data, size, ring_offset(ring, seq));
+        ssize_t n = ring_read_bytes(ring, data, size, ring_offset(ring, seq));
         if (n != (ssize_t) size || !ring_record_is(&ring->layout, data, seq))
                 return -ENODATA;
         ring_record_decode(&ring->layout, data, ret);
@@ -44,6 +44,8 @@ Ring *ring_free(Ring *ring)
         if (!ring)
                 return NULL;
         ring_rewrite_end(ring);
+        ring_behind_clear(ring);
+        free(ring->behind);
         if (ring->fd >= 0)
                 (void) close(ring->fd);
         free(ring);

@@ -4,6 +4,7 @@
 import concurrent.futures
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import signal
@@ -35,9 +36,10 @@ def zombies(service):
     return [pid for pid in service.children() if state(pid) == "Z"]
 
 
-def samples_taken(service):
-    """How far the ring is, seen from outside: its file changes with every sample, ten a second."""
-    return os.stat(service.folder / "state" / "cache.ring").st_mtime_ns / 1e8
+def samples_taken(connection):
+    """How many there are, asked over a connection that is open already: it needs no descriptor."""
+    connection.request("GET", "/status")
+    return (json.loads(connection.getresponse().read())["targets"][0]["sample"] or {"seq": 0})["seq"]
 
 
 # ---- little ----
@@ -52,12 +54,13 @@ def test_no_descriptors_left(daemon, place):
     service = daemon(place, count=8)
     assert service.whole_run()["state"] == "finished"
     for spare in range(-2, 8):
-        highest = max(int(fd) for fd in os.listdir(f"/proc/{service.process.pid}/fd"))
-        samples = samples_taken(service)
-        limit(service, "nofile", highest + 1 + spare)
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            service.post("/run?profile=small", timeout=2)
-        lab.wait_for("samples to go on", lambda: samples_taken(service) > samples + 3)
+        with contextlib.closing(service.connection()) as connection:
+            samples = samples_taken(connection)
+            highest = max(int(fd) for fd in os.listdir(f"/proc/{service.process.pid}/fd"))
+            limit(service, "nofile", highest + 1 + spare)
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                service.post("/run?profile=small", timeout=2)
+            lab.wait_for("samples to go on", lambda: samples_taken(connection) > samples + 3)
         limit(service, "nofile", 1024)
         lab.wait_for("an answer", service.answers)
         lab.wait_for("the end of the run", lambda: service.target()["current_run"] is None, 60)
@@ -165,8 +168,9 @@ def test_200_clients_who_say_nothing(crowd):
                 client = socket.create_connection((host, int(port)), timeout=2)
                 client.sendall(b"GET /status HT")
                 clients.append(client)
-        samples = samples_taken(crowd)
-        lab.wait_for("samples to go on", lambda: samples_taken(crowd) > samples + 10)
+        ring = crowd.folder / "state" / "cache.ring"
+        before_ns = os.stat(ring).st_mtime_ns  # seen from outside: no connection is left
+        lab.wait_for("samples to go on", lambda: os.stat(ring).st_mtime_ns > before_ns)
     finally:
         for client in clients:
             client.close()

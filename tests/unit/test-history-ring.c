@@ -623,6 +623,88 @@ static void test_full_disk(void **state)
         assert_int_equal(ring_read(ring, 5103, &record), 0);
 }
 
+/* ---- written behind ---- */
+
+static Ring *open_behind(uint64_t capacity)
+{
+        Ring *ring = NULL;
+        bool damaged = true;
+
+        assert_int_equal(ring_open(&ring, dir_fd, NAME, capacity, &damaged), 0);
+        assert_false(damaged);
+        assert_int_equal(ring_write_behind(ring), 0);
+        return ring;
+}
+
+/* Whatever is in memory and whatever in the file, all that was appended is read, and is there when the ring
+ * is opened again. */
+static void test_behind(void **state)
+{
+        (void) state;
+        for (unsigned seed = 0; seed < 60; seed++) {
+                uint64_t capacity = RING_CAPACITY_MIN, next = 1;
+
+                srandom(seed);
+                close_folder(NULL);
+                open_folder(NULL);
+                _cleanup_(ring_freep) Ring *ring = open_behind(capacity);
+                for (int step = 0; step < 30; step++) {
+                        switch (random() % 6) {
+                        case 0:
+                                assert_int_equal(ring_finish(ring, 60000), 0);
+                                close_ring(&ring);
+                                capacity = RING_CAPACITY_MIN + (uint64_t) random() % 100;
+                                ring = open_behind(capacity);
+                                break;
+                        case 1:
+                                assert_int_equal(ring_finish(ring, 60000), 0);
+                                break;
+                        case 2:
+                                (void) ring_work(ring);
+                                break;
+                        default:
+                                append_numbered(ring, (uint64_t) random() % 300);
+                                assert_int_equal(ring_save(ring), 0);
+                                break;
+                        }
+                        if (ring_next_seq(ring) < next)
+                                fail_msg("seed %u: records were lost", seed);
+                        next = ring_next_seq(ring);
+                        assert_all_numbered(ring);
+                }
+        }
+}
+
+static void test_behind_on_a_full_disk(void **state)
+{
+        (void) state;
+        (void) signal(SIGXFSZ, SIG_IGN);
+        _cleanup_(ring_freep) Ring *ring = open_behind(20000);
+        limit_file_size(HEADER + 100 * RECORD + 100);
+        append_numbered(ring, 5000);
+        assert_true(ring_finish(ring, 60000) >= 5000);
+        assert_int_equal(ring_save(ring), -EFBIG);
+        assert_all_numbered(ring);
+        limit_file_size(RLIM_INFINITY);
+        assert_int_equal(ring_finish(ring, 60000), 0);
+        close_ring(&ring);
+        ring = open_ring(20000);
+        assert_int_equal(ring_next_seq(ring), 5001);
+        assert_all_numbered(ring);
+
+        /* More than may wait is a hole, as on any full disk. */
+        close_ring(&ring);
+        ring = open_behind(20000);
+        int r = 0;
+        for (uint64_t i = 0; i < 10000 && r >= 0; i++) {
+                RingRecord record = make_record(0);
+
+                r = ring_append(ring, &record);
+        }
+        assert_int_equal(r, -ENOBUFS);
+        assert_int_equal(ring_finish(ring, 60000), 0);
+}
+
 static void test_no_space_for_another_capacity(void **state)
 {
         Ring *nothing = NULL;
@@ -742,6 +824,8 @@ int main(void)
                 test_case(test_one_process_at_a_time),
                 test_case(test_kill),
                 test_case(test_full_disk),
+                test_case(test_behind),
+                test_case(test_behind_on_a_full_disk),
                 test_case(test_no_space_for_another_capacity),
                 test_case(test_truncated_while_open),
                 test_case(test_leftover_of_a_resize),
