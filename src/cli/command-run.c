@@ -41,6 +41,7 @@ typedef struct Foreground {
         Snapshot previous;
         bool have_previous;
         Progress progress;
+        bool said_making, said_freeing;
         uint64_t interval_ns, next_tick_ns;
         uint64_t last_bytes, last_ns;
         RunRecord *record; /* once it has ended */
@@ -198,6 +199,19 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
         return 0;
 }
 
+/* A file system that hangs may hold the test up before its first write and after its last. */
+static void say_what_is_awaited(Foreground *foreground, const RunRecord *record)
+{
+        if (record->started_real_ns > 0 && record->elapsed_ns == 0 && !foreground->said_making) {
+                foreground->said_making = true;
+                progress_say(&foreground->progress, "waiting for the file system to make the test file");
+        } else if (record->finished_real_ns > 0 && !foreground->said_freeing) {
+                foreground->said_freeing = true;
+                progress_say(&foreground->progress,
+                             "waiting for the file system to give the test file's space back");
+        }
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
         Foreground *foreground = userdata;
@@ -206,6 +220,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
         Delta delta;
 
         (void) usec;
+        if (record)
+                say_what_is_awaited(foreground, record);
         if (record && record->elapsed_ns > 0 && foreground->sampler) {
                 uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
                 double seconds = (double) (now_ns - foreground->last_ns) / 1e9;

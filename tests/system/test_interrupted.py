@@ -164,7 +164,7 @@ def test_an_unlink_that_hangs(interrupted, environment, place, folder):
         lab.wait_for("a file with a name", lambda: list(place.iterdir()))
         if interrupted:
             process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=90)
+        out, errors = process.communicate(timeout=90)
     finally:
         tracer.terminate()
         tracer.communicate(timeout=30)
@@ -172,6 +172,7 @@ def test_an_unlink_that_hangs(interrupted, environment, place, folder):
     assert process.returncode == 3 and run["verdict"] == "inconclusive" and run["bytes_written"] == 0, run
     assert run["reasons"][0]["code"] == ("aborted" if interrupted else "stalled"), run
     assert interrupted or f"{place} does not answer" in run["reasons"][0]["detail"], run
+    assert interrupted or b"waiting for the file system to make the test file\n" in errors
     for path in place.iterdir():  # the writer has been killed
         assert path.stat().st_size == 0
         path.unlink()
