@@ -71,6 +71,17 @@ typedef struct LimitUse {
  * I/O class idle is reached always. NULL: none. Pure; borrowed from LIMITS. */
 const OwnLimit *own_limits_reached(const OwnLimits *limits, const LimitUse *use);
 
+/* ---- whom the kernel has killed ---- */
+
+typedef struct MemoryKills {
+        int64_t n;       /* processes, for want of memory, up to now; -1: not known */
+        char where[256]; /* "/sys/fs/cgroup/system.slice/db.service/memory.events" */
+} MemoryKills;
+
+/* Reads how many processes of the own control group the kernel has killed for want of memory: the field
+ * oom_kill of memory.events (v2, with the groups below), or of memory.oom_control (v1). */
+void memory_kills_read(const DeviceRoots *roots, MemoryKills *ret);
+
 /* ---- waiting: counters, to be read at both edges of the window ---- */
 
 /* Cumulated; -1: not known. "Some": at least one task waited; "full": nothing else could run. All of one

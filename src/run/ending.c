@@ -76,6 +76,19 @@ static void set_not_started_at_path(Run *run)
                 "%s", detail);
 }
 
+static void set_killed(Run *run)
+{
+        char how[320];
+
+        if (surroundings_killed_for_memory(run, how, sizeof how))
+                (void) snprintf(run->detail, sizeof run->detail,
+                                "Writer %u was killed: the kernel found no memory for it (%s)",
+                                run->progress.failed_stream, how);
+        else
+                (void) snprintf(run->detail, sizeof run->detail, "Writer %u was killed from outside",
+                                run->progress.failed_stream);
+}
+
 void run_set_end_from_outcome(Run *run)
 {
         const ProbeProgress *progress = &run->progress;
@@ -91,9 +104,7 @@ void run_set_end_from_outcome(Run *run)
                 break;
         case PROBE_KILLED:
                 if (!run->end_known)
-                        (void) snprintf(run->detail, sizeof run->detail,
-                                        "Writer %u was killed from outside (out of memory?)",
-                                        progress->failed_stream);
+                        set_killed(run);
                 run_set_end(run, TEST_ABORTED);
                 break;
         case PROBE_PATH_MISSING:

@@ -86,6 +86,10 @@ RunState run_state_after(TestEnd end);
 /* Begins to look at what goes on around the test, notes it as it is when the writers are let go and when they
  * have ended; the record then has it. Nothing here fails: what is not known is not known. */
 void surroundings_begin(Run *run);
+
+/* Whether the kernel has killed in the own control group for want of memory since then; RET, of SIZE bytes,
+ * is then how that is known. */
+bool surroundings_killed_for_memory(const Run *run, char *ret, size_t size);
 void surroundings_go(Run *run);
 void surroundings_end(Run *run);
 Watchful *surroundings_free(Watchful *watchful);

@@ -7,6 +7,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct Watchful {
         States states;
         WaitCounters waits;
         HeatWatch *heat;
+        MemoryKills kills;
 };
 
 static DeviceRoots roots_of(const Run *run)
@@ -35,8 +37,25 @@ void surroundings_begin(Run *run)
                 return;
         own_limits_read(&roots, run->record->device, &watchful->limits);
         states_read(&roots, run->record->device, &watchful->states);
+        memory_kills_read(&roots, &watchful->kills);
         (void) heat_watch_new(&roots, run->record->device, HEAT_EVERY_NS, &watchful->heat);
         run->watchful = watchful;
+}
+
+bool surroundings_killed_for_memory(const Run *run, char *ret, size_t size)
+{
+        const DeviceRoots roots = roots_of(run);
+        const Watchful *watchful = run->watchful;
+        MemoryKills kills;
+
+        if (!watchful || watchful->kills.n < 0)
+                return false;
+        memory_kills_read(&roots, &kills);
+        if (kills.n <= watchful->kills.n)
+                return false;
+        (void) snprintf(ret, size, "oom_kill in %s went from %" PRId64 " to %" PRId64, kills.where,
+                        watchful->kills.n, kills.n);
+        return true;
 }
 
 static void read_waits(const Run *run, WaitCounters *ret)
