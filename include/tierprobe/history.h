@@ -98,6 +98,34 @@ int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret);
  * ring_read() for the record itself. */
 int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_delta, Gap *ret_gap);
 
+/* The same for whoever goes through many: RECORD holds the record before (else that is read as well), and is
+ * RET. After an error it is of no use for the next one, and has seq 0. */
+int ring_read_next(const Ring *ring, uint64_t seq, RingRecord *record, Delta *ret_delta, Gap *ret_gap);
+
+/* The first record that is not older than REAL_NS, among those kept; ring_next_seq() when all are. Records
+ * that cannot be read count as older; where the clock was set back it is one of the places that could be
+ * meant. */
+uint64_t ring_find_time(const Ring *ring, int64_t real_ns);
+
+/* ---- buckets: samples summed up by time ---- */
+
+#define BUCKET_RUNS 8
+
+/* The intervals that end in one stretch of time. */
+typedef struct Bucket {
+        int64_t begin_real_ns;
+        uint64_t count;
+        Delta sum;
+        Metrics min, max;           /* of each figure, NAN where none of them had it */
+        char runs[BUCKET_RUNS][24]; /* ids of the first runs in it */
+        size_t n_runs;
+} Bucket;
+
+void bucket_begin(Bucket *bucket, int64_t begin_real_ns);
+
+/* Adds the interval that ends with RECORD. */
+void bucket_add(Bucket *bucket, const RingRecord *record, const Delta *delta);
+
 /* ---- past runs ---- */
 
 /* Which runs are kept: at most so many, and none that is so much older than the newest. */

@@ -116,6 +116,10 @@ typedef struct Delta {
  * still or went back, or BOOTTIME moved more than 1 ms further than MONOTONIC (suspend). */
 Gap delta_compute(const Snapshot *previous, const Snapshot *current, Delta *ret);
 
+/* Adds DELTA to SUM, which begins as all zeros: what metrics_from_delta() makes of that are the means over
+ * all of it, rates weighted by time and latencies by operations. */
+void delta_add(Delta *sum, const Delta *delta);
+
 /* ---- metrics: iostat's extended columns ---- */
 
 /* In the order and with the meaning of `iostat -x -o JSON` (sysstat 12.3.1 and later). A value that cannot

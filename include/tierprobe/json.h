@@ -35,6 +35,12 @@ size_t json_sample_text(char *buf, size_t size, const RingRecord *record, const 
 size_t csv_sample_row(char *buf, size_t size, const RingRecord *record, const Delta *delta, Gap gap);
 size_t csv_sample_header(char *buf, size_t size);
 
+/* The same of a bucket: of each figure the least, the mean over all of it, and the greatest. */
+#define BUCKET_TEXT_SIZE 4096
+size_t json_bucket_text(char *buf, size_t size, const Bucket *bucket);
+size_t csv_bucket_row(char *buf, size_t size, const Bucket *bucket);
+size_t csv_bucket_header(char *buf, size_t size);
+
 /* RUN, to stand inside a document; with EVIDENCE a document of its own: with "schema", samples of the window,
  * slowest writes, kernel, equivalent command. */
 json_t *json_run(const RunRecord *run, bool evidence);

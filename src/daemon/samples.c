@@ -113,24 +113,6 @@ static void observe(Samples *samples, const RingRecord *record, Gap gap, const D
         samples->observed_after_test = is_test;
 }
 
-/* The first record of the last day; records that cannot be read count as older. */
-static uint64_t find_last_day(const Ring *ring)
-{
-        int64_t begin_ns = observed_begin_real_ns(OBSERVED_DAY, (int64_t) clock_ns(CLOCK_REALTIME));
-        uint64_t low = ring_first_seq(ring), high = ring_next_seq(ring);
-
-        while (low < high) {
-                uint64_t middle = low + (high - low) / 2;
-                RingRecord record;
-
-                if (ring_read(ring, middle, &record) < 0 || record.snapshot.real_ns < begin_ns)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
-}
-
 void samples_observe(Samples *samples, double limit_ms)
 {
         if (samples->observed && samples->observed_limit_ms >= limit_ms &&
@@ -144,7 +126,9 @@ void samples_observe(Samples *samples, double limit_ms)
         samples->observed_after_test = false;
         samples->observed_behind = samples->ring != NULL && samples->observed;
         if (samples->observed_behind)
-                samples->observed_seq = find_last_day(samples->ring);
+                samples->observed_seq = ring_find_time(
+                        samples->ring,
+                        observed_begin_real_ns(OBSERVED_DAY, (int64_t) clock_ns(CLOCK_REALTIME)));
 }
 
 bool samples_observe_more(Samples *samples)

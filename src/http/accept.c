@@ -80,3 +80,21 @@ bool accept_gzip(const char *encodings)
         }
         return false;
 }
+
+bool accept_etag(const char *list, const char *etag)
+{
+        size_t length = strlen(etag);
+
+        while (list && *list) {
+                list += strspn(list, " \t,");
+                if (*list == '*')
+                        return true;
+                /* The comparison is the weak one: RFC 9110, 13.1.2. */
+                if (strncmp(list, "W/", 2) == 0)
+                        list += 2;
+                if (strncmp(list, etag, length) == 0 && strchr(" \t,", list[length]))
+                        return true;
+                list += strcspn(list, ",");
+        }
+        return false;
+}

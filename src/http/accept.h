@@ -10,3 +10,6 @@ double accept_quality(const char *accept, const char *type);
 
 /* Whether ENCODINGS (NULL: no such field) has gzip, with a quality above 0. */
 bool accept_gzip(const char *encodings);
+
+/* Whether LIST, an If-None-Match (NULL: no such field), has ETAG: the client's own copy will do. */
+bool accept_etag(const char *list, const char *etag);

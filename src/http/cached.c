@@ -3,6 +3,8 @@
 
 #include "cached.h"
 
+#include "accept.h"
+
 #include "tierprobe/clock.h"
 
 #include <inttypes.h>
@@ -13,24 +15,6 @@
 #define LIFE_NS NS_PER_S
 
 /* Whether the list of entity tags in an If-None-Match header has ETAG. */
-static bool etag_matches(const char *list, const char *etag)
-{
-        size_t length = strlen(etag);
-
-        while (list && *list) {
-                list += strspn(list, " \t,");
-                if (*list == '*')
-                        return true;
-                /* The comparison is the weak one: RFC 9110, 13.1.2. */
-                if (strncmp(list, "W/", 2) == 0)
-                        list += 2;
-                if (strncmp(list, etag, length) == 0 && strchr(" \t,", list[length]))
-                        return true;
-                list += strcspn(list, ",");
-        }
-        return false;
-}
-
 /* FNV-1a: a tag must differ when the text does, nothing more. */
 static uint64_t hash(const char *text, size_t size)
 {
@@ -102,7 +86,7 @@ enum MHD_Result reply_cached(Request *request, Cached *cached, const CachedKind 
                 return MHD_NO;
         /* For a 304 the library leaves out the body, and needs the response for its headers. */
         unsigned status =
-                *cached->etag && etag_matches(request->head.if_none_match.value, cached->etag) ? 304 : 200;
+                *cached->etag && accept_etag(request->head.if_none_match.value, cached->etag) ? 304 : 200;
         if (!connection_is_due(request->connection))
                 return reply_shared(request, status, cached->response);
         /* An answer of its own says that the connection ends. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /history: samples of the ring, read and printed while the reply is sent. */
+/* /history: samples of the ring, or buckets of them, read and printed while the reply is sent. */
 
+#include "accept.h"
 #include "named.h"
 #include "reply.h"
 #include "routes.h"
@@ -19,8 +20,12 @@
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX 10000
 #define RECORDS_PER_PIECE 300 /* of a ring looked at: some 0.3 ms */
+#define STEP_MAX_S (31 * UINT64_C(86400))
+#define BUCKETS_MAX 10000
 
-typedef enum Phase { PHASE_BEGIN, PHASE_SEEK, PHASE_SAMPLES } Phase;
+#define TYPE_CSV "text/csv; charset=utf-8; header=present"
+
+typedef enum Phase { PHASE_BEGIN, PHASE_SEEK, PHASE_SAMPLES, PHASE_BUCKETS } Phase;
 
 /* A page is the records [seq, end) of the ring, fixed when the request came. With a run's id it is those
  * among them that were taken during the run; the newest LIMIT of them are found by going backwards first. */
@@ -35,6 +40,12 @@ typedef struct Page {
         uint64_t matched; /* PHASE_SEEK: how many records of the run were passed */
         uint64_t limit, printed;
         char *head; /* the document up to its samples */
+        bool csv;
+        int64_t from_ns, to_ns; /* REALTIME; INT64_MIN and INT64_MAX: not asked for */
+        int64_t step_ns;        /* of buckets; 0: samples */
+        RingRecord record;      /* of buckets: the last one that was read */
+        Bucket bucket;
+        bool bucket_is_open;
 } Page;
 
 static void page_free(void *userdata)
@@ -84,8 +95,11 @@ static void print_sample(Page *page, Text *out, const RingRecord *record, const 
 {
         char text[SAMPLE_TEXT_SIZE];
 
-        text_add(out, text, json_sample_text(text, sizeof text, record, delta, gap));
-        page->printed++;
+        if (page->printed++ > 0 && !page->csv)
+                text_add_string(out, ",");
+        text_add(out, text,
+                 page->csv ? csv_sample_row(text, sizeof text, record, delta, gap)
+                           : json_sample_text(text, sizeof text, record, delta, gap));
 }
 
 /* Adds the samples of the next records. False: the page ends here. */
@@ -103,9 +117,51 @@ static bool print_samples(Page *page, const Ring *ring, Text *out)
                         continue;
                 if (*page->run_id && strcmp(record.run_id, page->run_id) != 0)
                         continue;
-                if (page->printed > 0)
-                        text_add_string(out, ",");
                 print_sample(page, out, &record, &delta, gap);
+        }
+        return true;
+}
+
+/* ---- buckets ---- */
+
+static void print_bucket(Page *page, Text *out)
+{
+        char text[BUCKET_TEXT_SIZE];
+
+        if (!page->bucket_is_open)
+                return;
+        page->bucket_is_open = false;
+        if (page->printed++ > 0 && !page->csv)
+                text_add_string(out, ",");
+        text_add(out, text,
+                 page->csv ? csv_bucket_row(text, sizeof text, &page->bucket)
+                           : json_bucket_text(text, sizeof text, &page->bucket));
+}
+
+/* Sums up the next records; a stretch of time without any makes no bucket. False: the page ends here. */
+static bool print_buckets(Page *page, const Ring *ring, Text *out)
+{
+        for (int n = 0; n < RECORDS_PER_PIECE; n++) {
+                Delta delta;
+                Gap gap = GAP_NONE;
+
+                if (page->seq >= page->end) {
+                        print_bucket(page, out);
+                        return false;
+                }
+                if (ring_read_next(ring, page->seq++, &page->record, &delta, &gap) < 0 || gap != GAP_NONE)
+                        continue;
+                int64_t real_ns = page->record.snapshot.real_ns;
+                if (real_ns < page->from_ns || real_ns >= page->to_ns ||
+                    (*page->run_id && strcmp(page->record.run_id, page->run_id) != 0))
+                        continue;
+                int64_t begin_ns = real_ns - real_ns % page->step_ns;
+                if (!page->bucket_is_open || page->bucket.begin_real_ns != begin_ns) {
+                        print_bucket(page, out);
+                        bucket_begin(&page->bucket, begin_ns);
+                        page->bucket_is_open = true;
+                }
+                bucket_add(&page->bucket, &page->record, &delta);
         }
         return true;
 }
@@ -115,7 +171,9 @@ static void print_tail(const Page *page, Text *out)
 {
         char cursor[64] = "";
 
-        if (*page->run_id)
+        if (page->csv)
+                return;
+        if (*page->run_id && !page->step_ns)
                 (void) snprintf(cursor, sizeof cursor, ",\"next_cursor\":\"%" PRIu64 "\"", page->seq);
         text_add_string(out, "]");
         text_add_string(out, cursor);
@@ -132,16 +190,20 @@ static StreamStep next_piece(void *userdata, Text *out)
         switch (page->phase) {
         case PHASE_BEGIN:
                 text_add_string(out, page->head);
-                page->phase = page->seeks ? PHASE_SEEK : PHASE_SAMPLES;
+                page->phase = page->step_ns ? PHASE_BUCKETS : page->seeks ? PHASE_SEEK : PHASE_SAMPLES;
                 return STREAM_MORE;
         case PHASE_SEEK:
                 seek(page, ring);
                 return STREAM_MORE;
         case PHASE_SAMPLES:
+                if (print_samples(page, ring, out))
+                        return STREAM_MORE;
+                break;
+        case PHASE_BUCKETS:
+                if (print_buckets(page, ring, out))
+                        return STREAM_MORE;
                 break;
         }
-        if (print_samples(page, ring, out))
-                return STREAM_MORE;
         print_tail(page, out);
         return STREAM_END;
 }
@@ -160,14 +222,41 @@ static int choose_target(const Service *service, const char *name, TargetView *r
         return service->get_target(service->userdata, 1, &second) ? target_needed(service, problem) : 0;
 }
 
+/* Those records that the times leave. */
+static int place_buckets(Page *page, const Ring *ring, Problem *problem)
+{
+        RingRecord oldest;
+        int64_t from_ns = page->from_ns, to_ns = page->to_ns, now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+
+        page->seq = page->first;
+        if (ring_read(ring, page->first, &oldest) >= 0 && oldest.snapshot.real_ns > from_ns)
+                from_ns = oldest.snapshot.real_ns;
+        if (to_ns > now_ns)
+                to_ns = now_ns;
+        if (from_ns > 0 && to_ns > from_ns && (to_ns - from_ns) / page->step_ns > BUCKETS_MAX)
+                return problem_set(problem, 400, "bad_parameter",
+                                   "that makes more than %d buckets; write a \"step\" of at least %" PRId64
+                                   ", or \"from\" and \"to\" closer together",
+                                   BUCKETS_MAX, (to_ns - from_ns) / BUCKETS_MAX / (int64_t) NS_PER_S + 1);
+        return 0;
+}
+
 /* The page's place in the ring. */
 static int place(Page *page, const Ring *ring, const Query *query, uint64_t *ret_dropped, Problem *problem)
 {
         uint64_t first = ring_first_seq(ring), next = ring_next_seq(ring), cursor = 0;
 
+        if (page->from_ns != INT64_MIN)
+                first = ring_find_time(ring, page->from_ns);
+        if (page->to_ns != INT64_MAX)
+                next = ring_find_time(ring, page->to_ns);
+        if (first > next)
+                first = next;
         *ret_dropped = 0;
         page->first = first;
         page->end = next;
+        if (page->step_ns)
+                return place_buckets(page, ring, problem);
         if (query_value(query, "since")) {
                 if (query_number(query, "since", 0, UINT64_MAX, 0, &cursor, problem) < 0 || cursor > next)
                         return problem_set(problem, 400, "bad_cursor",
@@ -191,8 +280,16 @@ static int place(Page *page, const Ring *ring, const Query *query, uint64_t *ret
  * run's samples follows them. */
 static char *print_head(const Page *page, const ServiceView *view, uint64_t capacity, uint64_t dropped)
 {
-        char cursor[64] = "";
+        char cursor[64] = "", text[BUCKET_TEXT_SIZE];
 
+        if (page->csv) {
+                size_t size = page->step_ns ? csv_bucket_header(text, sizeof text)
+                                            : csv_sample_header(text, sizeof text);
+                return strndup(text, size);
+        }
+        if (page->step_ns)
+                return path_format("{\"schema\":%d,\"target\":\"%s\",\"step_s\":%" PRId64 ",\"buckets\":[",
+                                   JSON_SCHEMA, page->target, page->step_ns / (int64_t) NS_PER_S);
         if (!*page->run_id)
                 (void) snprintf(cursor, sizeof cursor, "\"next_cursor\":\"%" PRIu64 "\",", page->end);
         return path_format("{\"schema\":%d,\"target\":\"%s\",\"interval_s\":%.15g,\"capacity\":%" PRIu64
@@ -200,6 +297,48 @@ static char *print_head(const Page *page, const ServiceView *view, uint64_t capa
                            JSON_SCHEMA, page->target,
                            (double) view->config->sample_interval_ns / (double) NS_PER_S, capacity, cursor,
                            dropped);
+}
+
+/* A time as RFC 3339 has it, or in whole seconds since 1970. */
+static int read_time(const Query *query, const char *name, int64_t fallback_ns, int64_t *ret_ns,
+                     Problem *problem)
+{
+        const char *text = query_value(query, name);
+        uint64_t seconds = 0;
+
+        *ret_ns = fallback_ns;
+        if (!text || rfc3339_parse(text, ret_ns) >= 0)
+                return 0;
+        if (query_number(query, name, 0, INT64_MAX / NS_PER_S, 0, &seconds, problem) < 0)
+                return problem_set(problem, 400, "bad_parameter",
+                                   "\"%s\" is a time such as 2026-12-01T02:00:00Z, or in seconds since 1970",
+                                   name);
+        *ret_ns = (int64_t) (seconds * NS_PER_S);
+        return 0;
+}
+
+static int read_times(const Query *query, Page *page, Problem *problem)
+{
+        uint64_t step_s = 0;
+
+        if (query_number(query, "step", 1, STEP_MAX_S, 0, &step_s, problem) < 0 ||
+            read_time(query, "from", INT64_MIN, &page->from_ns, problem) < 0 ||
+            read_time(query, "to", INT64_MAX, &page->to_ns, problem) < 0)
+                return -1;
+        page->step_ns = (int64_t) (step_s * NS_PER_S);
+        if (page->to_ns <= page->from_ns)
+                return problem_set(problem, 400, "bad_parameter", "\"to\" is not after \"from\"");
+        if (page->step_ns && (query_value(query, "since") || query_value(query, "limit")))
+                return problem_set(problem, 400, "bad_parameter",
+                                   "\"since\" and \"limit\" are of samples; buckets (\"step\") have \"from\" "
+                                   "and \"to\"");
+        return 0;
+}
+
+static bool run_is_known(const Service *service, const char *id)
+{
+        return service->find_current(service->userdata, id) ||
+               service->read_run(service->userdata, id, NULL, NULL, NULL) != -ENOENT;
 }
 
 static int read_request(const Request *request, Page *page, const Ring **ret_ring, Problem *problem)
@@ -212,6 +351,11 @@ static int read_request(const Request *request, Page *page, const Ring **ret_rin
                 return -1;
         if (run_id && !run_id_is_valid(run_id))
                 return problem_set(problem, 400, "bad_parameter", "\"run\" is not the id of a run");
+        if (run_id && !run_is_known(request->server->service, run_id))
+                return problem_set(problem, 404, "unknown_run",
+                                   "no run has the id %s; it may be too old to be kept", run_id);
+        if (read_times(query, page, problem) < 0)
+                return -1;
         if (run_id)
                 (void) snprintf(page->run_id, sizeof page->run_id, "%s", run_id);
         if (choose_target(request->server->service, query_value(query, "target"), &view, problem) < 0)
@@ -235,6 +379,9 @@ enum MHD_Result handle_history(Request *request)
         if (!page)
                 return MHD_NO;
         page->service = service;
+        page->csv = request->head.accept.value &&
+                    accept_quality(request->head.accept.value, "text/csv") >
+                            accept_quality(request->head.accept.value, "application/json");
         if (read_request(request, page, &ring, &problem) < 0 ||
             place(page, ring, &request->query, &dropped, &problem) < 0) {
                 page_free(page);
@@ -246,6 +393,7 @@ enum MHD_Result handle_history(Request *request)
                 page_free(page);
                 return MHD_NO;
         }
-        return reply_stream(request, TYPE_JSON, NULL,
+        static const ReplyHeader headers[] = { { "Vary", "Accept" }, { NULL, NULL } };
+        return reply_stream(request, page->csv ? TYPE_CSV : TYPE_JSON, headers,
                             &(StreamSource){ .userdata = page, .next = next_piece, .free = page_free });
 }

@@ -115,27 +115,16 @@ enum MHD_Result reply_page_of_run(Request *request, unsigned status, json_t *doc
 
 /* ---- files ---- */
 
-static bool takes_gzip(Request *request)
-{
-        const char *accept =
-                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-        const char *gzip = accept ? strcasestr(accept, "gzip") : NULL;
-
-        return gzip && strncmp(gzip + 4, ";q=0", 4) != 0;
-}
-
 enum MHD_Result handle_page_file(Request *request)
 {
         const PageFile *file = page_file_find(request->part);
-        const char *known =
-                MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
         Problem problem;
 
         if (!file) {
                 (void) problem_set(&problem, 404, "not_found", "the page has no file of this name");
                 return reply_problem(request, &problem);
         }
-        bool packed = takes_gzip(request);
+        bool packed = accept_gzip(request->head.accept_encoding.value);
         const ReplyHeader headers[] = { { MHD_HTTP_HEADER_ETAG, file->etag },
                                         { MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING },
                                         { MHD_HTTP_HEADER_CONTENT_ENCODING, packed ? "gzip" : NULL },
@@ -143,6 +132,6 @@ enum MHD_Result handle_page_file(Request *request)
         struct MHD_Response *response = MHD_create_response_from_buffer(
                 packed ? file->gzip_size : file->size,
                 (void *) (uintptr_t) (packed ? file->gzip : file->data), MHD_RESPMEM_PERSISTENT);
-        return reply_send(request, known && strcmp(known, file->etag) == 0 ? 304 : 200, response, file->type,
-                          CACHE_REVALIDATE, headers);
+        return reply_send(request, accept_etag(request->head.if_none_match.value, file->etag) ? 304 : 200,
+                          response, file->type, CACHE_REVALIDATE, headers);
 }

@@ -158,3 +158,30 @@ Gap delta_compute(const Snapshot *previous, const Snapshot *current, Delta *ret)
         *ret = d;
         return GAP_NONE;
 }
+
+void delta_add(Delta *sum, const Delta *delta)
+{
+        bool first = sum->interval_ns == 0;
+
+        sum->interval_ns += delta->interval_ns;
+        sum->r_ios += delta->r_ios;
+        sum->r_merges += delta->r_merges;
+        sum->r_sectors += delta->r_sectors;
+        sum->r_ms += delta->r_ms;
+        sum->w_ios += delta->w_ios;
+        sum->w_merges += delta->w_merges;
+        sum->w_sectors += delta->w_sectors;
+        sum->w_ms += delta->w_ms;
+        sum->d_ios += delta->d_ios;
+        sum->d_merges += delta->d_merges;
+        sum->d_sectors += delta->d_sectors;
+        sum->d_ms += delta->d_ms;
+        sum->f_ios += delta->f_ios;
+        sum->f_ms += delta->f_ms;
+        sum->io_ms += delta->io_ms;
+        sum->queue_ms += delta->queue_ms;
+        sum->in_flight = delta->in_flight;
+        sum->has_discards = delta->has_discards && (first || sum->has_discards);
+        sum->has_flushes = delta->has_flushes && (first || sum->has_flushes);
+        sum->in_flight_suspect |= delta->in_flight_suspect;
+}

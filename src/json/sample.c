@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sample, one list of members in three forms: a tree to stand inside a document, and text and a row for the
- * thousands of a history, which a tree for each would make several times as dear. */
+ * thousands of a history, which a tree for each would make several times as dear. The latter two of a bucket
+ * of samples as well. */
 
 #include "json-internal.h"
 
@@ -173,5 +174,84 @@ size_t csv_sample_header(char *buf, size_t size)
                 add(&writer, metric_columns[i].header, strlen(metric_columns[i].header));
         }
         add(&writer, ",gap\r\n", 6);
+        return writer.at ? (size_t) (writer.at - buf) : 0;
+}
+
+/* ---- buckets ---- */
+
+static void add_unsigned(Writer *writer, uint64_t value)
+{
+        char buf[24];
+
+        add(writer, buf, (size_t) snprintf(buf, sizeof buf, "%" PRIu64, value));
+}
+
+static void add_runs(Writer *writer, const Bucket *bucket)
+{
+        char buf[64];
+
+        add(writer, "[", !writer->csv);
+        for (size_t i = 0; i < bucket->n_runs; i++) {
+                add(writer, writer->csv ? " " : ",", i > 0);
+                add_name(writer, clean_name(buf, bucket->runs[i]));
+        }
+        add(writer, "]", !writer->csv);
+}
+
+static size_t write_bucket(Writer *writer, const char *begin, const Bucket *bucket)
+{
+        char time[RFC3339_SIZE];
+        Metrics mean;
+
+        metrics_forget(&mean);
+        if (bucket->sum.interval_ns > 0)
+                metrics_from_delta(&bucket->sum, &mean);
+        add(writer, "{", !writer->csv);
+        add_key(writer, "time", true);
+        add_name(writer, rfc3339_format(time, bucket->begin_real_ns));
+        add_key(writer, "count", false);
+        add_unsigned(writer, bucket->count);
+        add_key(writer, "runs", false);
+        add_runs(writer, bucket);
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++) {
+                const MetricColumn *column = &metric_columns[i];
+
+                add_key(writer, column->key, false);
+                add(writer, "{", !writer->csv);
+                add_key(writer, "min", true);
+                add_figure(writer, metric_value(&bucket->min, column));
+                add_key(writer, "mean", false);
+                add_figure(writer, metric_value(&mean, column));
+                add_key(writer, "max", false);
+                add_figure(writer, metric_value(&bucket->max, column));
+                add(writer, "}", !writer->csv);
+        }
+        add(writer, writer->csv ? "\r\n" : "}", writer->csv ? 2 : 1);
+        return writer->at ? (size_t) (writer->at - begin) : 0;
+}
+
+size_t json_bucket_text(char *buf, size_t size, const Bucket *bucket)
+{
+        return write_bucket(&(Writer){ .at = buf, .end = buf + size }, buf, bucket);
+}
+
+size_t csv_bucket_row(char *buf, size_t size, const Bucket *bucket)
+{
+        return write_bucket(&(Writer){ .at = buf, .end = buf + size, .csv = true }, buf, bucket);
+}
+
+size_t csv_bucket_header(char *buf, size_t size)
+{
+        static const char *const kinds[] = { " min", "", " max" };
+        Writer writer = { .at = buf, .end = buf + size };
+
+        add(&writer, "time,count,runs", 15);
+        for (size_t i = 0; i < N_METRIC_COLUMNS; i++)
+                for (size_t j = 0; j < ELEMENTSOF(kinds); j++) {
+                        add(&writer, ",", 1);
+                        add(&writer, metric_columns[i].header, strlen(metric_columns[i].header));
+                        add(&writer, kinds[j], strlen(kinds[j]));
+                }
+        add(&writer, "\r\n", 2);
         return writer.at ? (size_t) (writer.at - buf) : 0;
 }

@@ -47,9 +47,7 @@ void page_begin(FILE *out, const char *title, bool live)
 void page_end(FILE *out, bool live)
 {
         if (live)
-                (void) fputs("<footer><a href=\"/status\">status as JSON</a> <a "
-                             "href=\"/openapi.json\">API</a></footer>\n",
-                             out);
+                (void) fputs("<footer><a href=\"/status\">status as JSON</a></footer>\n", out);
         (void) fputs("</body>\n</html>\n", out);
 }
 

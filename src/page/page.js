@@ -220,7 +220,7 @@ async function refreshTargets(fresh) {
     }
     replace("#runs tbody", fresh);
     wireState();
-    const [status, runs] = await Promise.all([fetchJson("/status"), fetchJson("/runs?limit=100")]);
+    const [status, runs] = await Promise.all([fetchJson("/status"), fetchJson("/runs?limit=20")]);
     addTargets(status);
     for (const [name, chart] of charts) {
         chart.runs = runs.runs.filter((run) => run.target === name);

@@ -143,33 +143,6 @@ static void judged_figures(const Delta *delta, double copies, Metrics *ret)
         ret->wkb_s = window_wkb_s(delta->w_sectors, delta->interval_ns) / copies;
 }
 
-static void delta_add(Delta *sum, const Delta *delta)
-{
-        bool first = sum->interval_ns == 0;
-
-        sum->interval_ns += delta->interval_ns;
-        sum->r_ios += delta->r_ios;
-        sum->r_merges += delta->r_merges;
-        sum->r_sectors += delta->r_sectors;
-        sum->r_ms += delta->r_ms;
-        sum->w_ios += delta->w_ios;
-        sum->w_merges += delta->w_merges;
-        sum->w_sectors += delta->w_sectors;
-        sum->w_ms += delta->w_ms;
-        sum->d_ios += delta->d_ios;
-        sum->d_merges += delta->d_merges;
-        sum->d_sectors += delta->d_sectors;
-        sum->d_ms += delta->d_ms;
-        sum->f_ios += delta->f_ios;
-        sum->f_ms += delta->f_ms;
-        sum->io_ms += delta->io_ms;
-        sum->queue_ms += delta->queue_ms;
-        sum->in_flight = delta->in_flight;
-        sum->has_discards = delta->has_discards && (first || sum->has_discards);
-        sum->has_flushes = delta->has_flushes && (first || sum->has_flushes);
-        sum->in_flight_suspect |= delta->in_flight_suspect;
-}
-
 static bool is_blind(uint64_t interval_ns, uint64_t length_ns)
 {
         return interval_ns > 0 && length_ns > interval_ns + interval_ns / 2;

@@ -270,7 +270,8 @@ def test_history_of_a_run(stub):
     assert [s["seq"] for s in first["samples"]] == [20, 21, 22, 23]
     rest = history(stub, f"target=cache&since={first['next_cursor']}&{run}")
     assert [s["seq"] for s in rest["samples"]] == list(range(24, 30))
-    assert history(stub, "target=cache&run=unknown")["samples"] == []
+    answer = Answer(stub.request("GET", "/history?target=cache&run=unknown"))
+    assert (answer.status, answer.code) == (404, "unknown_run")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/history in all its forms: buckets against the samples that they sum up, parts of it by time, CSV."""
+
+import csv
+import datetime
+import io
+
+import pytest
+
+import lab
+from lab.catalog import GOOD
+
+pytestmark = [pytest.mark.disk]
+
+RATES = ("r/s", "w/s", "wkB/s", "util")
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+@pytest.fixture
+def service(daemon, disk):
+    """A daemon that has samples of a test, and of the time around it."""
+    it = daemon(disk(rate=GOOD).path)
+    it.run_id = it.start_run()
+    it.wait_run(it.run_id)
+    lab.wait_for("samples after the run", lambda: it.target()["sample"]["seq"] >= 30 and not it.target()["sample"]["run_id"])
+    return it
+
+
+def samples(service, query=""):
+    return service.get(f"/history?target=cache&limit=10000{query}").json["samples"]
+
+
+def mean(members, key, weight):
+    pairs = [(sample[key], sample[weight]) for sample in members if sample[key] is not None and sample[weight]]
+    total = sum(weight for _, weight in pairs)
+    return sum(value * weight for value, weight in pairs) / total if total else None
+
+
+def test_buckets_are_sums_of_samples(service):
+    page = service.get("/history?target=cache&step=2").json
+    assert page["target"] == "cache" and page["step_s"] == 2
+    *whole, _ = page["buckets"]  # the last one goes on growing
+    assert len(whole) >= 1
+    all_samples = samples(service)
+    for bucket in whole:
+        begin = seconds(bucket["time"])
+        assert begin % 2 == 0
+        members = [s for s in all_samples if begin <= seconds(s["time"]) < begin + 2 and s["interval_s"] is not None]
+        assert bucket["count"] == len(members)
+        assert bucket["runs"] == sorted({s["run_id"] for s in members if s["run_id"]})
+        for key in (*RATES, "w_await", "aqu-sz"):
+            known = [s[key] for s in members if s[key] is not None]
+            assert bucket[key]["min"] == (min(known) if known else None)
+            assert bucket[key]["max"] == (max(known) if known else None)
+        for key in RATES:
+            assert bucket[key]["mean"] == pytest.approx(mean(members, key, "interval_s"), rel=1e-4, abs=1e-4)
+        # Weighted by operations, of which a sample has as many as its rate and length say.
+        for sample in members:
+            sample["writes"] = sample["w/s"] * sample["interval_s"]
+        latency = mean(members, "w_await", "writes")
+        assert bucket["w_await"]["mean"] == (None if latency is None else pytest.approx(latency, rel=1e-3, abs=1e-3))
+    assert [service.run_id] in [bucket["runs"] for bucket in page["buckets"]]
+
+
+def test_parts_by_time(service):
+    everything = samples(service)
+    first, last = everything[5]["time"], everything[-5]["time"]
+    part = samples(service, f"&from={first}&to={last}")
+    assert [s["seq"] for s in part] == [s["seq"] for s in everything[5:-5]]
+    whole = int(seconds(last))
+    assert [s["seq"] for s in samples(service, f"&to={whole}")] == [s["seq"] for s in everything if seconds(s["time"]) < whole]
+    assert samples(service, "&from=4000000000") == samples(service, "&to=1000000000") == []
+    assert service.get("/history?step=60&from=4000000000").json["buckets"] == []
+    of_run = service.get(f"/history?step=1&run={service.run_id}").json["buckets"]
+    assert sum(b["count"] for b in of_run) == sum(s["run_id"] == service.run_id for s in everything)
+
+
+def test_csv(service):
+    answer = service.get("/history?target=cache&limit=20", headers={"Accept": "text/csv"})
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.body.decode())))
+    assert len(rows) == 20 and {"time", "w/s", "wkB/s", "w_await", "aqu-sz", "%util"} <= set(rows[0])
+    same = {s["seq"]: s for s in samples(service)}
+    for row in rows:
+        sample = same[int(row["seq"])]
+        assert row["time"] == sample["time"] and float(row["wkB/s"]) == sample["wkB/s"]
+        assert row["w_await"] == "" if sample["w_await"] is None else float(row["w_await"]) == sample["w_await"]
+    answer = service.get("/history?target=cache&step=1", headers={"Accept": "text/csv;q=1, application/json;q=0.5"})
+    buckets = list(csv.DictReader(io.StringIO(answer.body.decode())))
+    assert all(float(b["wkB/s min"]) <= float(b["wkB/s"]) <= float(b["wkB/s max"]) for b in buckets)
+    assert service.get("/history?limit=1", headers={"Accept": "*/*"}).headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("query,code", [
+    ("step=0", "bad_parameter"), ("step=x", "bad_parameter"), ("step=-1", "bad_parameter"), ("step=99999999", "bad_parameter"),
+    ("from=yesterday", "bad_parameter"), ("to=", "bad_parameter"), ("from=2026-13-01T00:00:00Z", "bad_parameter"),
+    ("from=99999999999999999999", "bad_parameter"), ("from=20&to=10", "bad_parameter"), ("from=10&to=10", "bad_parameter"),
+    ("step=1&since=1", "bad_parameter"), ("step=1&limit=5", "bad_parameter"), ("run=20200101T000000-aaaaaa", "unknown_run")])
+def test_what_cannot_be_meant_is_refused(daemon, place, query, code):
+    service = daemon(place)
+    answer = service.get(f"/history?target=cache&{query}")
+    assert answer.status == (404 if code == "unknown_run" else 400) and answer.code == code, answer
