@@ -160,11 +160,12 @@ static void reap(Behind *behind)
 int ring_save(Ring *ring)
 {
         Behind *behind = ring->behind;
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 
         if (!behind)
                 return 0;
         reap(behind);
+        uint64_t now_ns =
+                clock_ns(CLOCK_MONOTONIC); /* not before: a child that has ended begins the wait anew */
         if (behind->child)
                 return now_ns - behind->begun_ns >= SLOW_NS ? -EINPROGRESS : behind->result;
         bool is_due = behind->result < 0
