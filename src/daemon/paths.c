@@ -66,6 +66,15 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+/* What only the device's owner can mend is told by the target. The configuration is right, and the other
+ * targets are to go on. */
+static bool is_fault_of_disk(int error)
+{
+        ReasonCode code = path_error_find(error).code;
+
+        return (code == REASON_WRITE_ERROR && error != EROFS) || code == REASON_STALLED;
+}
+
 static void on_seen(Look *look, const PathFacts *facts, void *userdata)
 {
         Entry *entry = userdata;
@@ -75,7 +84,7 @@ static void on_seen(Look *look, const PathFacts *facts, void *userdata)
         char detail[PATH_ERROR_SIZE];
 
         (void) look;
-        if (error != 0 && error != ETIMEDOUT) {
+        if (error != 0 && !is_fault_of_disk(error)) {
                 path_error_describe(detail, sizeof detail, target->path, error, &facts->denial);
                 entry->fault = strdup(detail);
         }

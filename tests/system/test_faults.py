@@ -270,6 +270,21 @@ def test_file_system_turns_read_only_in_the_middle(fs, daemon, disk):
     assert it.nothing_left() is None
 
 
+def test_a_failed_disk_keeps_no_daemon_from_starting(daemon, disk, folder):
+    """Nor a reload: the configuration is right, and the other targets are to be tested."""
+    bad, good = disk(), disk(rate=GOOD)
+    bad.go_read_only()
+    service = daemon({"bad": bad.path, "good": good.path})
+    assert [problem["code"] for problem in service.target("bad")["problems"]] == ["write_error"]
+    assert service.whole_run("good")["state"] == "finished"
+    service.process.send_signal(signal.SIGHUP)
+    lab.wait_for("the reload", lambda: "configuration reloaded: 2 targets" in service.stderr)
+    assert service.whole_run("good")["state"] == "finished"
+    bad.heal()
+    lab.wait_for("the disk to be seen again", lambda: service.target("bad")["device"], 60)
+    assert service.whole_run("bad")["state"] == "finished"
+
+
 def test_read_only_mount(daemon, tierprobe, disk):
     it = disk()
     lab.run("mount", "-o", "remount,ro", it.path)
