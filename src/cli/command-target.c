@@ -91,11 +91,11 @@ static int usage(const char *what)
 /* Returns the worst exit status of the N paths; each says what came of it. */
 static int prepare(const char *const *paths, size_t n, const char *user)
 {
-        _cleanup_free_ Preparation *them = calloc(n, sizeof *them);
         int status = CLI_PASS;
 
         if (n == 0)
                 return CLI_PASS;
+        _cleanup_free_ Preparation *them = calloc(n, sizeof *them);
         if (!them) {
                 (void) fprintf(stderr, "tierprobe target: out of memory\n");
                 return CLI_UNKNOWN;

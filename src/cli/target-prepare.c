@@ -358,7 +358,7 @@ void target_prepare(const char *const *paths, size_t n, const char *user_name, u
                     Preparation *ret)
 {
         const struct passwd *entry = getpwnam(user_name);
-        _cleanup_free_ Child *children = calloc(n, sizeof *children);
+        _cleanup_free_ Child *children = calloc(n > 0 ? n : 1, sizeof *children);
         uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + timeout_ns;
 
         memset(ret, 0, n * sizeof *ret);
