@@ -40,7 +40,7 @@ static void parts_done(Parts *parts)
 /* Room for one more. */
 static bool parts_grow(Parts *parts)
 {
-        const json_t **documents = reallocarray(parts->documents, parts->n + 1, sizeof *documents);
+        const json_t **documents = reallocarray(parts->documents, parts->n + 1, sizeof(void *));
         if (documents)
                 parts->documents = documents;
         const char **names = reallocarray(parts->names, parts->n + 1, sizeof *names);
