@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The disk of the state directory hangs, is full or read-only: the daemon serves and tests as if it were well, says what
-it cannot write, and writes it when it can."""
+"""The disk of the state directory hangs, is full or read-only: the daemon serves and tests as if it were well, says
+what it cannot write, and writes it when it can."""
 
 import pytest
 

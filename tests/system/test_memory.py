@@ -57,7 +57,8 @@ def test_a_writer_is_killed(group, daemon, disk):
     """Its buffers are more than the group may have."""
     it = disk(rate=GOOD)
     it.remember()
-    service = daemon(it.path, prefix=inside(group), **{"profile large": {"block_size": "16M", "count": 2, "streams": 8}})
+    service = daemon(it.path, prefix=inside(group),
+                     **{"profile large": {"block_size": "16M", "count": 2, "streams": 8}})
     set_limit(group, 48 * MIB)
     run = service.wait_run(service.start_run(profile="large"))
     if not kills(group):
@@ -73,7 +74,7 @@ def test_a_writer_is_killed(group, daemon, disk):
 
 
 def test_the_daemon_is_killed(daemon, disk):
-    """As the kernel does it, without a chance to clear up: the run was cut, its file goes, the standing verdict stays."""
+    """As the kernel does it, without a chance to clear up: the run is cut, its file goes, the verdict stays."""
     it = disk(rate=GOOD)
     it.remember()
     service = daemon(it.path, count=300)
