@@ -201,7 +201,7 @@ static int serve(const Options *options, Config *config)
         }
         if (r >= 0)
                 r = manager_run(manager);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return r < 0 && r != -EINTR ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int daemon_main(int argc, char *argv[])
@@ -239,10 +239,6 @@ int daemon_main(int argc, char *argv[])
         case ACTION_SHOW_SCHEDULE:
                 show_schedule(config);
                 break;
-        }
-        if (fflush(stdout) != 0 || ferror(stdout)) {
-                (void) fprintf(stderr, "tierprobed: cannot write the result: %s\n", strerror(errno));
-                return EXIT_FAILURE;
         }
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 (void) fprintf(stderr, "tierprobed: cannot write the result: %s\n", strerror(errno));

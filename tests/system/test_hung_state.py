@@ -63,6 +63,26 @@ def test_hung_in_the_middle_of_runs(daemon, disk, state, folder):
     check_kept(daemon, good, ids)
 
 
+def test_hung_at_the_start(daemon, disk, state):
+    """It waits, can be stopped, and serves what is kept when the disk is well again."""
+    good = disk(rate=GOOD)
+    service = daemon(good.path, count=200)
+    kept = service.whole_run()["id"]
+    service.stop()
+    state.heal()  # nothing of it is in the kernel's caches
+    state.hang()
+    for ends in (True, False):
+        service = daemon(good.path, count=200, wait=False)
+        lab.wait_for("a word of it", lambda: service.stderr.count("does not answer; the start waits") == 2 - ends, 60)
+        assert service.process.poll() is None
+        if ends:
+            service.stop()
+    state.unhang()
+    lab.wait_for("an answer", service.answers, 60)
+    assert service.run(kept)["verdict"] == "pass"
+    service.stop()
+
+
 def test_stopped_while_it_hangs(daemon, disk, state):
     good = disk(rate=GOOD)
     service = daemon(good.path, count=200)
