@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "folder.h"
+#include "pidfd.h"
 #include "seeds.h"
 
 /* ---- a disk that does not read ---- */
@@ -289,6 +290,7 @@ static void mutate(json_t *document)
 static void test_other_releases(void **state)
 {
         (void) state;
+        NEEDS_PIDFD();
         fill_folder();
         for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 srandom(seed);
@@ -325,6 +327,7 @@ static void test_damaged(void **state)
         size_t n_aside = 0, n_again = 0;
 
         (void) state;
+        NEEDS_PIDFD();
         fill_folder();
         for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 srandom(seed);
@@ -380,6 +383,7 @@ static void test_unreadable(void **state)
         PastRun *run = NULL;
 
         (void) state;
+        NEEDS_PIDFD();
         fill_folder();
         read_fails = true;
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
@@ -389,6 +393,7 @@ static void test_unreadable(void **state)
         read_fails = false;
         assert_int_equal(past_set_aside(past), 0);
         assert_int_equal(count_served(past), n_corpus);
+        assert_int_equal(past_finish(past, WAIT_MS), 0);
         assert_int_equal(count_files(), n_corpus);
         past_free(past);
         past = open_past(&keep_all);
@@ -434,6 +439,7 @@ static void test_full_disk(void **state)
         size_t size = 0;
 
         (void) state;
+        NEEDS_PIDFD();
         fill_folder();
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
         rlim_t before = set_file_limit(10);
@@ -458,6 +464,7 @@ static void test_full_disk(void **state)
 static void test_under_way(void **state)
 {
         (void) state;
+        NEEDS_PIDFD();
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
         _cleanup_(run_record_freep) RunRecord *record =
                 make_record("20261201T000000-aaaaaa", subjects[0].target, subjects[0].path);
@@ -526,6 +533,7 @@ static void test_rules(void **state)
 static void test_wrong_clock(void **state)
 {
         (void) state;
+        NEEDS_PIDFD();
         fill_folder();
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
         add_run(past, "20990101T000000-aaaaaa");

@@ -641,7 +641,8 @@ static Ring *open_behind(uint64_t capacity)
 static void test_behind(void **state)
 {
         (void) state;
-        for (unsigned seed = 0; seed < 60; seed++) {
+        NEEDS_PIDFD();
+        for (unsigned seed = 0; seed < seeds_of(60); seed++) {
                 uint64_t capacity = RING_CAPACITY_MIN, next = 1;
 
                 srandom(seed);
@@ -678,6 +679,7 @@ static void test_behind(void **state)
 static void test_behind_on_a_full_disk(void **state)
 {
         (void) state;
+        NEEDS_PIDFD();
         (void) signal(SIGXFSZ, SIG_IGN);
         _cleanup_(ring_freep) Ring *ring = open_behind(20000);
         limit_file_size(HEADER + 100 * RECORD + 100);

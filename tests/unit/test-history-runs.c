@@ -20,6 +20,7 @@
 #include "seeds.h"
 #define FOLDER_NAME "runs"
 #include "folder.h"
+#include "pidfd.h"
 
 static RunStore *open_store(void)
 {
@@ -106,6 +107,7 @@ static void test_bounds(void **state)
         RunStore *nothing = NULL;
 
         (void) state;
+        NEEDS_PIDFD();
         _cleanup_(run_store_freep) RunStore *store = open_store();
         assert_int_equal(run_store_put(store, "big", big, RUN_STORE_MAX_BYTES + 1), -EFBIG);
         assert_int_equal(run_store_count(store), 0);
@@ -142,6 +144,7 @@ static void test_order(void **state)
 static void test_remove(void **state)
 {
         (void) state;
+        NEEDS_PIDFD();
         RunStore *store = open_store();
         put(store, "1", "one");
         put(store, "2", "two");
@@ -170,6 +173,7 @@ static void test_set_aside(void **state)
         char *text = NULL;
 
         (void) state;
+        NEEDS_PIDFD();
         _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "a");
         put(store, "2", "b");
@@ -251,6 +255,7 @@ static void test_full_disk(void **state)
         struct rlimit limit;
 
         (void) state;
+        NEEDS_PIDFD();
         (void) signal(SIGXFSZ, SIG_IGN);
         _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "before");
@@ -284,6 +289,7 @@ static void test_random(void **state)
         bool kept[N];
 
         (void) state;
+        NEEDS_PIDFD();
         for (unsigned seed = 0; seed < seeds_of(60); seed++) {
                 size_t n_kept = 0;
                 _cleanup_(run_store_freep) RunStore *store = open_store();
