@@ -54,7 +54,8 @@ typedef struct ServiceView {
         const Config *config;
         uint64_t tick_lateness_p99_ns, tick_lateness_max_ns; /* of the sampler since start */
         int64_t certificate_expiry_real_ns;                  /* 0: no TLS */
-        bool config_error; /* the last reload was refused: an older configuration is in force */
+        const char
+                *config_error; /* why the last reload was refused, an older configuration is in force; NULL */
         size_t n_targets;
         size_t set_aside; /* damaged files of the state directory */
 } ServiceView;

@@ -284,6 +284,14 @@ static int start_ticking(Manager *manager)
                             &(TickerEvents){ .userdata = manager, .tick = on_tick });
 }
 
+static void set_config_error(Parts *parts, const char *error)
+{
+        free(parts->config_error);
+        parts->config_error = error ? strdup(error) : NULL;
+        if (error && !parts->config_error)
+                log_error("why the configuration was refused is not shown: out of memory");
+}
+
 static void on_loaded(Config *config, HttpAccess *access, void *userdata)
 {
         Manager *manager = userdata;
@@ -304,7 +312,7 @@ static void on_loaded(Config *config, HttpAccess *access, void *userdata)
         }
         targets_keep(&manager->parts, config);
         manager->parts.config = config;
-        manager->parts.config_error = false;
+        set_config_error(&manager->parts, NULL);
         int r = targets_add(&manager->parts,
                             &(TargetEvents){ .userdata = manager, .inspected = on_inspected });
         if (r < 0)
@@ -321,7 +329,7 @@ static void on_refused(const char *error, void *userdata)
 
         journal_config_invalid(error);
         log_warning("the configuration stays as it was");
-        manager->parts.config_error = true;
+        set_config_error(&manager->parts, error);
         changed(manager);
 }
 
@@ -466,6 +474,7 @@ Manager *manager_free(Manager *manager)
         close_fdp(&manager->parts.state_fd);
         sd_event_unref(manager->event);
         config_free(manager->parts.config);
+        free(manager->parts.config_error);
         free(manager);
         return NULL;
 }

@@ -33,7 +33,7 @@ typedef struct Parts {
         Ticker ticker;
         HttpServer *http;    /* NULL: it does not serve yet */
         uint64_t generation; /* counts what a reader would see */
-        bool config_error;   /* the last reload was refused */
+        char *config_error;  /* why the last reload was refused; NULL: it was not */
         int64_t started_real_ns;
         uint64_t started_ns;
 } Parts;

@@ -110,7 +110,7 @@ static double ready(const ServiceView *view)
 
 static double config_error(const ServiceView *view)
 {
-        return view->config_error;
+        return view->config_error != NULL;
 }
 
 static double limit_throughput(const ServiceView *view)

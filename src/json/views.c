@@ -195,5 +195,6 @@ json_t *json_status(const ServiceView *view, const TargetView *targets)
                 { "limits", json_limits(&view->config->limits) }, { "profiles", profiles(view->config) },
                 { "targets", all_targets(targets, view->n_targets) },
                 /* Beyond the contract's fields. */
-                { "set_aside", json_u64(view->set_aside) });
+                { "set_aside", json_u64(view->set_aside) },
+                { "config_error", json_text_or_null(view->config_error) });
 }

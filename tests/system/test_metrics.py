@@ -172,3 +172,9 @@ def test_a_refused_reload_is_seen(daemon, place):
         config.write_text(text)
         it.process.send_signal(signal.SIGHUP)
         lab.wait_for(f"config_error {expected}", lambda: error() == expected, 60)
+        said = it.status["config_error"]
+        if expected:
+            assert str(config) in said and "unknown section [nonsense]" in said and "known sections" in said
+            assert "unknown section [nonsense]" in it.get("/", headers={"Accept": "text/html"}).body.decode()
+        else:
+            assert said is None
