@@ -261,6 +261,8 @@ def test_history_survives_a_restart(daemon, place):
         pytest.skip("the build is on no block device")
     lab.wait_for("samples", lambda: (service.target()["sample"] or {"seq": 0})["seq"] >= 5)
     before = service.get("/history?target=cache&limit=5").json["samples"]
+    # Samples are written by a child of the daemon: those of the last moment are in memory alone.
+    lab.wait_for("later samples", lambda: service.target()["sample"]["seq"] >= before[-1]["seq"] + 5)
     service.kill()
     again = daemon(place)
     lab.wait_for("a sample more", lambda: (again.target()["sample"] or {"seq": 0})["seq"] > before[-1]["seq"] + 1)

@@ -209,6 +209,13 @@ def kept(service):
     return service.folder / "state" / "runs"
 
 
+def document(service, run_id):
+    """The file of an ended run: a child of the daemon writes it, a moment after the run has ended."""
+    path = kept(service) / f"{run_id}.json"
+    lab.wait_for("the document", lambda: path.exists() and json.loads(path.read_text())["state"] not in ("queued", "running"))
+    return path
+
+
 def test_every_interrupted_run_is_closed(daemon, memory):
     """Also those of targets that are there no longer, found by a daemon that was away for longer than a day."""
     targets = {name: memory(name) for name in "abc"}
@@ -235,7 +242,7 @@ def test_150_runs(daemon, memory):
     for _ in range(2):
         runs = service.get("/runs?limit=1000").json["runs"]
         assert len(runs) == 100
-        assert len(list(kept(service).glob("*.json"))) == 100
+        lab.wait_for("100 documents", lambda: len(list(kept(service).glob("*.json"))) == 100)
         assert len({run["id"] for run in runs}) == 100
         assert service.target("seldom")["last_run"]["id"] == seldom
         assert service.run(seldom)["id"] == seldom
@@ -281,11 +288,14 @@ def test_a_damaged_run(how, when, daemon, memory):
     place = memory()
     service = daemon(place)
     old, new = service.whole_run()["id"], service.whole_run()["id"]
+    whole = service.get(f"/runs/{new}").body
     if when == "stopped":
         service.stop()
-    damage(kept(service) / f"{new}.json", how)
+    damage(document(service, new), how)
     if when == "stopped":
         service = daemon(place)
+    else:  # what is being kept is served from memory
+        lab.wait_for("what is on the disk", lambda: service.get(f"/runs/{new}").body != whole)
     answer = service.get(f"/runs/{new}")
     # What is no file, or too large to be one of ours, says nothing of what was in it: it is left alone.
     assert answer.status in ((503,) if how in ("huge", "folder") else (200, 404)), answer
@@ -308,7 +318,7 @@ def test_a_verdict_from_the_future_is_not_fresh(daemon, memory):
     service = daemon(place)
     run_id = service.whole_run()["id"]
     service.stop()
-    change(kept(service) / f"{run_id}.json", queued_at=rfc3339(days=3000), started_at=rfc3339(days=3000),
+    change(document(service, run_id), queued_at=rfc3339(days=3000), started_at=rfc3339(days=3000),
            finished_at=rfc3339(days=3000), verdict="pass", state="finished", reasons=[])
     service = daemon(place, schedule={"interval": "24h", "jitter": "none"})
     target = service.target()
@@ -386,12 +396,15 @@ def test_state_directory_vanishes(daemon, memory):
     def gone():  # the daemon may just be writing there
         shutil.rmtree(state, ignore_errors=True)
         return not state.exists()
+    document(service, one)
     lab.wait_for("the directory to be gone", gone)
     two = service.whole_run()["id"]
     # The first one went with the directory; the second waits in memory for a place.
-    assert service.run(two)["id"] == two and service.get(f"/runs/{one}").status == 404
+    lab.wait_for("what is on the disk", lambda: service.get(f"/runs/{one}").status == 404)
+    assert service.run(two)["id"] == two
     assert service.target()["last_run"]["id"] == two
-    assert len(re.findall(r"run \S+ cannot be kept", service.stderr)) == 1, service.stderr
+    lab.wait_for("the word of it", lambda: "runs cannot be kept on the disk now" in service.stderr)
+    assert service.stderr.count("runs cannot be kept on the disk now") == 1, service.stderr
 
 
 @pytest.mark.disk
