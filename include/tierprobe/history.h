@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is kept: the ring of samples of each target, and past runs. Knows base and iostat's types.
  *
- * Both live in the state directory and survive kill -9 at any moment with at most the sample being taken
- * lost. Nothing is synced: it runs on the event loop. What is damaged is set aside under a name of its own
- * (set_aside_at()), and the caller is told. */
+ * Both live in the state directory and are written by children, so that a disk that hangs holds nobody up. A
+ * kill -9 at any moment loses what they have not written yet: in the ordinary case the sample being taken, on
+ * a disk that does not keep up the last ones, whose numbers are then given out again. What is damaged is set
+ * aside under a name of its own (set_aside_at()), and the caller is told. */
 #pragma once
 
 #include <stdbool.h>

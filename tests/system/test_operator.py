@@ -7,7 +7,6 @@ import datetime
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
