@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define MAX_PIECES 8192 /* two hours of samples a second apart, 2 MB */
-#define EVERY_NS (5 * NS_PER_S)
+#define EVERY_NS (NS_PER_S / 2) /* samples a second apart go at once, those of a tenth by fives */
 #define EVERY_PIECES 256
 #define RETRY_NS (10 * NS_PER_S)
 #define SLOW_NS (5 * NS_PER_S)

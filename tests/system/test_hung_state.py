@@ -48,11 +48,9 @@ def test_hung_in_the_middle_of_runs(daemon, disk, state, folder):
         assert run["verdict"] == "pass", run["reasons"]
         ids.append(run["id"])
     lab.wait_for("a word of it", lambda: SAYS in service.stderr, 60)
-    # An ext4 whose journal hangs holds up even a write to a page in memory, but only after a while.
+    # Whether a write to a page in memory is held up as well is the file system's affair: an ext4 whose journal hangs does
+    # it after a while.
     lab.wait_for("samples to go on", lambda: service.target()["sample"]["seq"] > first + 150, 120)
-    if state.filesystem == "ext4":
-        lab.wait_for("a word of the samples", lambda: "samples cannot be kept: the disk of the state directory" in
-                     service.stderr, 60)
     samples = service.get(f"/history?target=cache&since={first}&limit=100").json["samples"]
     assert [sample["seq"] for sample in samples] == list(range(samples[0]["seq"], samples[0]["seq"] + len(samples)))
     assert max(sample["interval_s"] for sample in samples) < 0.9, samples
