@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_PIECES 8192 /* two hours of samples a second apart, 2 MB */
+#define MAX_PIECES 8192         /* two hours of samples a second apart, 2 MB */
 #define EVERY_NS (NS_PER_S / 2) /* samples a second apart go at once, those of a tenth by fives */
 #define EVERY_PIECES 256
 #define RETRY_NS (10 * NS_PER_S)
