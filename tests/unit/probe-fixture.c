@@ -25,6 +25,11 @@
 
 bool fixture_possible(void)
 {
+        if (getenv("TIERPROBE_TEST_WRAPPER")) { /* NOLINT(concurrency-mt-unsafe): one thread */
+                (void) puts(
+                        "1..0 # SKIP writers and children that hang do not come to an end under valgrind");
+                return false;
+        }
         int fd = pidfd_open(getpid(), 0);
 
         if (fd < 0 && errno == ENOSYS) {
