@@ -107,10 +107,16 @@ def test_full(daemon, disk, state, folder):
     check_kept(daemon, good, ids)
 
 
-def test_read_only(daemon, disk, state, folder):
+def test_read_only(daemon, disk, state):
+    """What a file system does on its own when its disk fails: nothing gets there any more."""
     good = disk(rate=GOOD)
     service = daemon(good.path, count=200)
-    lab.run("mount", "-o", "remount,ro", state.path, check=False)
+    state.go_read_only()
     run = service.whole_run()
     assert run["verdict"] == "pass"
+    lab.wait_for("a word of it", lambda: SAYS in service.stderr, 60)
+    assert service.run(run["id"])["verdict"] == "pass"
+    assert service.stderr.count(SAYS) == 1
     service.stop()
+    assert "did not get to the disk of the state directory" in service.stderr
+    state.heal()

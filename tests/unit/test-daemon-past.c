@@ -290,8 +290,8 @@ static void mutate(json_t *document)
 
 static void test_other_releases(void **state)
 {
-        (void) state;
         NEEDS_PIDFD();
+        (void) state;
         fill_folder();
         for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 srandom(seed);
@@ -325,10 +325,10 @@ static void test_other_releases(void **state)
 
 static void test_damaged(void **state)
 {
+        NEEDS_PIDFD();
         size_t n_aside = 0, n_again = 0;
 
         (void) state;
-        NEEDS_PIDFD();
         fill_folder();
         for (unsigned seed = 0; seed < seeds_of(1500); seed++) {
                 srandom(seed);
@@ -381,10 +381,10 @@ static void test_truncated(void **state)
 
 static void test_unreadable(void **state)
 {
+        NEEDS_PIDFD();
         PastRun *run = NULL;
 
         (void) state;
-        NEEDS_PIDFD();
         fill_folder();
         read_fails = true;
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
@@ -436,11 +436,11 @@ static rlim_t set_file_limit(rlim_t bytes)
 /* What a full disk does not take is served from memory, and written when it is well again. */
 static void test_full_disk(void **state)
 {
+        NEEDS_PIDFD();
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
 
         (void) state;
-        NEEDS_PIDFD();
         fill_folder();
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
         rlim_t before = set_file_limit(10);
@@ -463,8 +463,8 @@ static void test_full_disk(void **state)
 
 static void test_under_way(void **state)
 {
-        (void) state;
         NEEDS_PIDFD();
+        (void) state;
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
         _cleanup_(run_record_freep) RunRecord *record =
                 make_record("20261201T000000-aaaaaa", subjects[0].target, subjects[0].path);
@@ -532,8 +532,8 @@ static void test_rules(void **state)
 /* One run made under a wrong clock does not make the others old. */
 static void test_wrong_clock(void **state)
 {
-        (void) state;
         NEEDS_PIDFD();
+        (void) state;
         fill_folder();
         _cleanup_(past_freep) Past *past = open_past(&keep_all);
         add_run(past, "20990101T000000-aaaaaa");

@@ -640,8 +640,8 @@ static Ring *open_behind(uint64_t capacity)
  * is opened again. */
 static void test_behind(void **state)
 {
-        (void) state;
         NEEDS_PIDFD();
+        (void) state;
         for (unsigned seed = 0; seed < seeds_of(60); seed++) {
                 uint64_t capacity = RING_CAPACITY_MIN, next = 1;
 
@@ -678,8 +678,8 @@ static void test_behind(void **state)
 
 static void test_behind_on_a_full_disk(void **state)
 {
-        (void) state;
         NEEDS_PIDFD();
+        (void) state;
         (void) signal(SIGXFSZ, SIG_IGN);
         _cleanup_(ring_freep) Ring *ring = open_behind(20000);
         limit_file_size(HEADER + 100 * RECORD + 100);

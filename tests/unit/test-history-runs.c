@@ -103,11 +103,11 @@ static void test_put_get(void **state)
 
 static void test_bounds(void **state)
 {
+        NEEDS_PIDFD();
         _cleanup_free_ char *big = calloc(1, RUN_STORE_MAX_BYTES + 1);
         RunStore *nothing = NULL;
 
         (void) state;
-        NEEDS_PIDFD();
         _cleanup_(run_store_freep) RunStore *store = open_store();
         assert_int_equal(run_store_put(store, "big", big, RUN_STORE_MAX_BYTES + 1), -EFBIG);
         assert_int_equal(run_store_count(store), 0);
@@ -143,8 +143,8 @@ static void test_order(void **state)
 
 static void test_remove(void **state)
 {
-        (void) state;
         NEEDS_PIDFD();
+        (void) state;
         RunStore *store = open_store();
         put(store, "1", "one");
         put(store, "2", "two");
@@ -170,10 +170,10 @@ static void test_remove(void **state)
 
 static void test_set_aside(void **state)
 {
+        NEEDS_PIDFD();
         char *text = NULL;
 
         (void) state;
-        NEEDS_PIDFD();
         _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "a");
         put(store, "2", "b");
@@ -252,10 +252,10 @@ static void test_strange_folder(void **state)
 
 static void test_full_disk(void **state)
 {
+        NEEDS_PIDFD();
         struct rlimit limit;
 
         (void) state;
-        NEEDS_PIDFD();
         (void) signal(SIGXFSZ, SIG_IGN);
         _cleanup_(run_store_freep) RunStore *store = open_store();
         put(store, "1", "before");
@@ -284,12 +284,12 @@ static void test_full_disk(void **state)
 /* Against a plain model: which ids are kept, in which order, with which text. */
 static void test_random(void **state)
 {
+        NEEDS_PIDFD();
         enum { N = 60 };
         char texts[N][16];
         bool kept[N];
 
         (void) state;
-        NEEDS_PIDFD();
         for (unsigned seed = 0; seed < seeds_of(60); seed++) {
                 size_t n_kept = 0;
                 _cleanup_(run_store_freep) RunStore *store = open_store();

@@ -255,7 +255,7 @@ static void test_stopped(void **state)
                 expect(seed, &s, &late, truth[s.kind], &j);
         }
         /* It is no escape. */
-        print_message("%u of %u were judged\n", told, seeds);
+        print_message("# %u of %u were judged\n", told, seeds);
         assert_true(told > seeds / 2);
 }
 
