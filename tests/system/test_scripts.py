@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/quickstart: from the checkout to a verdict. (On a fresh system it also installs and builds; see .ci.)"""
 
+import contextlib
 import os
 import re
 import signal
@@ -73,11 +74,17 @@ def test_foreground_until_interrupted(disk):
     it = disk(rate=GOOD)
     with socket.socket() as other:  # the usual port is taken: the next one serves
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            other.bind(("127.0.0.1", 7620))
-            other.listen()
-        except OSError:
-            pass
+
+        def taken():
+            try:
+                other.bind(("127.0.0.1", 7620))
+                other.listen()
+            except OSError:
+                return False
+            return True
+        # Another test may have it for a moment; who has it for longer will have it still.
+        with contextlib.suppress(TimeoutError):
+            lab.wait_for("the usual port", taken, 30)
         process = lab.spawn("env", "--default-signal=INT", QUICKSTART, it.path, "--count", "32", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
         text = ""
