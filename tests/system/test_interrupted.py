@@ -22,7 +22,8 @@ import pytest
 import lab
 from harness import ROOT, TIERPROBE, checked
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("strace"), reason="no strace")]
+# Sanitizers look for leaks as a tracer does, and there is room for one.
+pytestmark = [pytest.mark.slow, pytest.mark.installed_only, pytest.mark.skipif(not shutil.which("strace"), reason="no strace")]
 
 EVERY = bool(os.environ.get("TIERPROBE_EVERY_CALL"))
 COUNT = 3

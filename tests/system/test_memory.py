@@ -10,7 +10,8 @@ import pytest
 import lab
 from lab.catalog import GOOD, MB
 
-pytestmark = [pytest.mark.slow, pytest.mark.disk]
+# With sanitizers the daemon itself would be too large for the control group.
+pytestmark = [pytest.mark.slow, pytest.mark.disk, pytest.mark.installed_only]
 
 MIB = 1 << 20
 
