@@ -72,7 +72,8 @@ bool blame_is_above(const Limits *limits, const RunFacts *facts, const Window *w
 {
         const Surroundings *around = surroundings(facts);
         double waiting = known_or_0(around->waiting), steal = known_or_0(around->steal);
-        double held = waiting + steal, time_s = (double) window->sum.interval_ns / 1e9;
+        double time_s = (double) window->sum.interval_ns / 1e9, idle_s = (double) window->idle_ns / 1e9;
+        double idle = time_s > 0 ? idle_s / time_s : 0, held = waiting + steal + idle;
         bool latency = reasons_have(misses, REASON_WRITE_LATENCY_HIGH);
 
         if (around->limit && (!latency || around->limit_in_latency)) {
@@ -91,6 +92,16 @@ bool blame_is_above(const Limits *limits, const RunFacts *facts, const Window *w
                                 : held * time_s * 2 >= (double) window->missing_ns / 1e9;
         if (!explains)
                 return false;
+        if (idle > waiting + steal) {
+                reasons_add(reasons, REASON_THROTTLED,
+                            "This host held the test up: for %.1f s of the %.1f s nothing was on its way to "
+                            "%s, although "
+                            "there was more to write. The writers were stopped (a signal, a debugger, a "
+                            "frozen control "
+                            "group or container), or the file system was. Run again without that.",
+                            idle_s, time_s, facts->device_name ? facts->device_name : "the device");
+                return true;
+        }
         reasons_add(reasons, REASON_THROTTLED,
                     "This host held the test up: its writers were ready to run, but without a processor, for "
                     "%.0f %% "

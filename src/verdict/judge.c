@@ -340,7 +340,16 @@ static void add_remarks(const RunFacts *facts, const Window *window, Reasons *re
 {
         char written[WRITTEN_SIZE];
 
-        if (facts->stall_limit_ns > 0 && facts->longest_stall_ns > facts->stall_limit_ns)
+        bool stalled = facts->stall_limit_ns > 0 && facts->longest_stall_ns > facts->stall_limit_ns;
+
+        if (stalled && window->idle_ns > facts->longest_stall_ns / 2)
+                reasons_add(reasons, REASON_STALLED,
+                            "A write call took %.1f s, longer than %.1f s, but nothing was on its way to %s "
+                            "for most of "
+                            "it. Look for what stopped the writers, or froze the file system.",
+                            ns_to_s(facts->longest_stall_ns), ns_to_s(facts->stall_limit_ns),
+                            device_name(facts));
+        else if (stalled)
                 reasons_add(reasons, REASON_STALLED,
                             "A write to %s was outstanding for %.1f s, longer than %.1f s. Look for timeouts "
                             "and resets in the kernel log.",

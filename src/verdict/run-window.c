@@ -188,6 +188,49 @@ static bool walk_next(Walk *walk)
         return true;
 }
 
+static uint64_t not_busy_ns(const Delta *delta)
+{
+        uint64_t busy_ns = delta->io_ms * NS_PER_MS;
+
+        return busy_ns < delta->interval_ns ? delta->interval_ns - busy_ns : 0;
+}
+
+/* Whether nothing was on its way to the device from one reading to the other: no write was completed, and
+ * none was under way at either end. A device that hangs has one. */
+static bool is_idle(const Walk *walk)
+{
+        const Reading *readings = walk->facts->readings;
+
+        return walk->delta.w_ios == 0 && !walk->delta.in_flight_suspect &&
+               readings[walk->previous].row.counters.in_flight == 0 && walk->delta.in_flight == 0;
+}
+
+/* The writers wait for each of their blocks: when the device has nothing to do for a whole interval, they, or
+ * what is between them and it, are held up. That begins and ends in the intervals beside. In one that is too
+ * long to be a sample whoever reads the counters was held up as well; there the time without a request is all
+ * that is known. */
+static uint64_t find_idle_ns(const RunFacts *facts, uint64_t busy_ms)
+{
+        uint64_t idle_ns = 0, before_ns = 0;
+        bool was_idle = false;
+
+        for (Walk walk = { .facts = facts }; busy_ms > 0 && walk_next(&walk);) {
+                if (walk.gap != GAP_NONE) {
+                        was_idle = false;
+                        before_ns = 0;
+                        continue;
+                }
+                bool idle = is_idle(&walk), counted = idle || was_idle || walk.blind;
+                if (idle && !was_idle)
+                        idle_ns += before_ns;
+                if (counted)
+                        idle_ns += not_busy_ns(&walk.delta);
+                before_ns = counted ? 0 : not_busy_ns(&walk.delta);
+                was_idle = idle;
+        }
+        return idle_ns;
+}
+
 static void add_up(const RunFacts *facts, Window *window)
 {
         for (Walk walk = { .facts = facts }; walk_next(&walk);) {
@@ -207,6 +250,7 @@ static void add_up(const RunFacts *facts, Window *window)
                 window->samples += walk.is_sample;
                 delta_add(&window->sum, &walk.delta);
         }
+        window->idle_ns = find_idle_ns(facts, window->sum.io_ms);
 }
 
 static void count_samples(const Limits *limits, const RunFacts *facts, Window *window)

@@ -16,6 +16,8 @@ typedef struct Window {
         unsigned samples, passing, missing[N_CRITERIA], dropped;
         uint64_t missing_ns; /* of the samples that do not pass */
         uint64_t blind_ns;   /* of intervals that are too long to be samples */
+        uint64_t
+                idle_ns; /* in which nothing was on its way to the device, although there was more to write */
         double first_third_wkb_s, last_third_wkb_s, worst_wkb_s; /* NAN unknown */
 } Window;
 

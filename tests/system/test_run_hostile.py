@@ -119,6 +119,61 @@ def test_a_writer_that_is_stopped_is_killed_in_the_end(disk):
     assert it.nothing_left() is None
 
 
+@pytest.mark.disk
+def test_a_writer_that_is_stopped_is_no_fault_of_the_disk(disk):
+    """300 MB/s without the twelve seconds, 23 with them, where 30 are required."""
+    it = disk(rate=GOOD)
+    process = start(it.path, "--count", 300, "--write-mb-per-s", 30, "--w-await-ms", 1000, "--json")
+    lab.wait_for("bytes written", lambda: it.control["written"] > 64 << 20)
+    writer = it.open_files()[0][0]
+    os.kill(writer, signal.SIGSTOP)
+    begin = time.monotonic()
+    lab.wait_for("the time to be up", lambda: time.monotonic() > begin + 12)
+    os.kill(writer, signal.SIGCONT)
+    run = the_run(finish(process, 3))
+    assert run["verdict"] == "inconclusive" and codes(run)[0] == "throttled", run["reasons"]
+    assert "nothing was on its way" in run["reasons"][0]["detail"]
+    assert not any("was outstanding" in reason["detail"] for reason in run["reasons"])
+    assert it.nothing_left() is None
+
+
+@pytest.fixture
+def freezer():
+    """A control group of its own that freezes what is in it: freezer(PID, True)."""
+    two = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    top = pathlib.Path("/sys/fs/cgroup" if two else "/sys/fs/cgroup/freezer")
+    path = top / f"tierprobe-test-{os.getpid()}"
+    if not os.access(top, os.W_OK):
+        pytest.skip("no freezer of control groups here")
+    path.mkdir()
+    file, words = (path / "cgroup.freeze", "01") if two else (path / "freezer.state", ("THAWED", "FROZEN"))
+
+    def freeze(pid, yes):
+        if yes:
+            for one in [pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]:
+                (path / "cgroup.procs").write_text(str(one))
+        file.write_text(words[yes])
+    yield freeze
+    file.write_text(words[False])
+    lab.wait_for("the group to be empty", lambda: not (path / "cgroup.procs").read_text())
+    path.rmdir()
+
+
+@pytest.mark.disk
+def test_a_frozen_program_is_no_fault_of_the_disk(disk, freezer):
+    """The command, its writer and its watcher, as a container that is paused."""
+    it = disk(rate=GOOD)
+    process = start(it.path, "--count", 300, "--write-mb-per-s", 30, "--w-await-ms", 1000, "--json")
+    lab.wait_for("bytes written", lambda: it.control["written"] > 64 << 20)
+    freezer(process.pid, True)
+    begin = time.monotonic()
+    lab.wait_for("the time to be up", lambda: time.monotonic() > begin + 12)
+    freezer(process.pid, False)
+    run = the_run(finish(process, 3))
+    assert run["verdict"] == "inconclusive" and codes(run)[0] in ("throttled", "too_few_samples"), run["reasons"]
+    assert it.nothing_left() is None
+
+
 # ---- outputs ----
 
 @pytest.mark.parametrize("arguments", [["--json"], []])

@@ -719,6 +719,66 @@ static void check_invariants(const Limits *limits, const RunFacts *facts, const 
         }
 }
 
+/* Seconds of a good disk, between which it had nothing to do, or hung with a request under way. */
+static void test_held_up(void **state)
+{
+        Run run;
+
+        (void) state;
+        for (unsigned seconds = 1; seconds < 60; seconds++)
+                for (int hangs = 0; hangs < 2; hangs++) {
+                        run_start(&run);
+                        for (unsigned i = 0; i < 10; i++)
+                                run_add(&run, NS_PER_S, 1000, 2000000, 3000)->counters.io_ms += 500;
+                        for (unsigned i = 0; i < seconds; i++) {
+                                Snapshot *row = run_add(&run, NS_PER_S, 0, 0, 0);
+
+                                row->counters.in_flight = hangs;
+                                row->counters.io_ms += hangs ? 1000 : 0;
+                        }
+                        for (unsigned i = 0; i < 10; i++) {
+                                Snapshot *row = run_add(&run, NS_PER_S, 1000, 2000000, 3000);
+
+                                row->counters.in_flight = 0;
+                                row->counters.io_ms += 500;
+                        }
+                        run.facts.longest_stall_ns = seconds * NS_PER_S;
+                        run.facts.stall_limit_ns = 2 * NS_PER_S;
+                        Judgement j = judge(&run);
+                        /* 1000 MB/s for 20 s: above 600 MB/s with 13 s more, steady with 2. */
+                        bool low = seconds > 13, unsteady = seconds > 2;
+                        assert_int_equal(j.verdict, !unsteady ? VERDICT_PASS
+                                                    : hangs   ? VERDICT_FAIL
+                                                              : VERDICT_INCONCLUSIVE);
+                        if (!hangs && unsteady)
+                                expect_detail(&j, REASON_THROTTLED, "nothing was on its way to sdc");
+                        if (low)
+                                expect_detail(&j, REASON_WRITE_THROUGHPUT_LOW, "MB/s");
+                        if (seconds > 2)
+                                expect_detail(&j, REASON_STALLED,
+                                              hangs ? "was outstanding" : "A write call took");
+                }
+        /* Frozen with whoever reads the counters: one long interval. A device that was busy in it is not
+         * excused. */
+        for (int busy = 0; busy < 2; busy++) {
+                run_start(&run);
+                run.facts.interval_ns = NS_PER_S;
+                for (unsigned i = 0; i < 10; i++)
+                        run_add(&run, NS_PER_S, 1000, 2000000, 3000)->counters.io_ms += 500;
+                run_add(&run, 30 * NS_PER_S, 1000, 2000000, 3000)->counters.io_ms += busy ? 30000 : 500;
+                for (unsigned i = 0; i < 10; i++)
+                        run_add(&run, NS_PER_S, 1000, 2000000, 3000)->counters.io_ms += 500;
+                Judgement j = judge(&run);
+                assert_int_equal(j.verdict, busy ? VERDICT_FAIL : VERDICT_INCONCLUSIVE);
+        }
+        /* A slow disk stays one, however long its writers were stopped. */
+        run_start(&run);
+        for (unsigned i = 0; i < 40; i++)
+                run_add(&run, NS_PER_S, i < 20 ? 100 : 0, i < 20 ? 200000 : 0, 900)->counters.io_ms +=
+                        i < 20 ? 900 : 0;
+        check(&run, "fail: write_throughput_low");
+}
+
 static void test_any(void **state)
 {
         unsigned seen[_VERDICT_MAX] = { 0 }, codes[_REASON_MAX] = { 0 };
@@ -822,8 +882,9 @@ int main(void)
                 cmocka_unit_test(test_samples),   cmocka_unit_test(test_too_few),
                 cmocka_unit_test(test_ends),      cmocka_unit_test(test_gaps),
                 cmocka_unit_test(test_doubts),    cmocka_unit_test(test_foreign),
-                cmocka_unit_test(test_blame),     cmocka_unit_test(test_any),
-                cmocka_unit_test(test_names),     cmocka_unit_test(test_reasons),
+                cmocka_unit_test(test_blame),     cmocka_unit_test(test_held_up),
+                cmocka_unit_test(test_any),       cmocka_unit_test(test_names),
+                cmocka_unit_test(test_reasons),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
