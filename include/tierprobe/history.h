@@ -27,7 +27,7 @@ typedef struct RingRecord {
         uint64_t seq; /* from 1, never reused while the file lives */
         Snapshot snapshot;
         char device[32]; /* Device.name, cut */
-        char run_id[24]; /* the run under way when the sample was taken; empty: none */
+        char run_id[24]; /* the run that wrote to the disk when the sample was taken; empty: none */
 } RingRecord;
 
 /* The file, for whoever wants to read it. Numbers are in the byte order of the machine; a checksum is FNV-1a

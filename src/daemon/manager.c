@@ -208,10 +208,9 @@ static void take_sample(const Parts *parts, Target *target)
         verdicts_update_if_old(parts->verdicts, target, standing_of(parts, target), parts->config);
         if (!samples_read(&target->samples, &snapshot))
                 return;
-        const RunRecord *run = runs_of(parts->runs, target);
-        bool is_running = run && run->state == RUN_RUNNING;
-        samples_keep(&target->samples, &snapshot, is_running ? run->id : NULL);
-        if (is_running)
+        const RunRecord *run = runs_of(parts->runs, target), *at_work = runs_at_work(parts->runs, target);
+        samples_keep(&target->samples, &snapshot, at_work ? at_work->id : NULL);
+        if (run && run == at_work)
                 ledger_file_count(parts->ledger, run->id, run->bytes_written);
 }
 

@@ -71,19 +71,26 @@ static bool is_active(const Slot *slot)
         return slot->run && run_record(slot->run)->state == RUN_RUNNING;
 }
 
+/* The run, other than that of BUT, that is at work on a disk of DEVICE; NULL: none. */
+static const RunRecord *at_work_on(const Runs *runs, const Device *device, const Slot *but)
+{
+        for (const Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++) {
+                const RunRecord *record = slot != but && is_active(slot) ? run_record(slot->run) : NULL;
+
+                if (record && record->device && device_shares_disk(record->device, device))
+                        return record;
+        }
+        return NULL;
+}
+
 static bool disk_is_busy(const Runs *runs, const Slot *wanted)
 {
         const Device *device = wanted->target->device;
 
         if (!device)
                 return false;
-        for (const Slot *other = runs->slots; other < runs->slots + N_SLOTS; other++) {
-                const Device *busy =
-                        other != wanted && is_active(other) ? run_record(other->run)->device : NULL;
-
-                if (busy && device_shares_disk(busy, device))
-                        return true;
-        }
+        if (at_work_on(runs, device, wanted))
+                return true;
         for (size_t i = 0; i < runs->n_lingering; i++)
                 if (runs->lingering[i].device && device_shares_disk(runs->lingering[i].device, device))
                         return true;
@@ -299,6 +306,15 @@ void runs_refuse(Runs *runs, const Target *target, ReasonCode reason, const char
 
         if (slot && slot->run)
                 run_refuse(slot->run, reason, detail);
+}
+
+const RunRecord *runs_at_work(const Runs *runs, const Target *target)
+{
+        const RunRecord *own = runs_of(runs, target);
+
+        if (own && own->state == RUN_RUNNING)
+                return own;
+        return target->device ? at_work_on(runs, target->device, NULL) : NULL;
 }
 
 bool runs_abort(Runs *runs, const char *id, const char *detail)

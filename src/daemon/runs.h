@@ -69,6 +69,9 @@ void runs_drop(Runs *runs, const Target *target);
 /* The run that TARGET has queued or running; NULL: none. */
 const RunRecord *runs_of(const Runs *runs, const Target *target);
 
+/* The run that writes to TARGET's disks now, its own or another target's; NULL: none. */
+const RunRecord *runs_at_work(const Runs *runs, const Target *target);
+
 /* The INDEX-th newest of all that are queued or running; NULL past the end. */
 const RunRecord *runs_at(const Runs *runs, size_t index);
 size_t runs_count(const Runs *runs);

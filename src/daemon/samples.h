@@ -45,7 +45,7 @@ int samples_follow(Samples *samples, const DeviceRoots *roots, const Device *dev
 /* Takes a snapshot; false when there is no row. */
 bool samples_read(Samples *samples, Snapshot *ret);
 
-/* Keeps it as the newest sample, one of the run RUN_ID (NULL: none). */
+/* Keeps it as the newest sample, one in which the run RUN_ID wrote to the disk (NULL: none). */
 void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id);
 
 /* Begins anew to see what production shows against LIMIT_MS of w_await, from the last day's samples on,

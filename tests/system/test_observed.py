@@ -91,3 +91,17 @@ def test_another_limit_is_another_count(daemon, disk, folder):
     service.process.send_signal(signal.SIGHUP)
     lab.wait_for("the new limit", lambda: hour(service) and hour(service)["over_limit_ratio"] == 0)
     assert hour(service)["samples_with_writes"] >= 10
+
+
+def test_a_test_of_a_neighbour_on_the_disk_is_left_out(daemon, disk):
+    it = disk(rate=GOOD)
+    service = daemon({"one": it.directory("one"), "two": it.directory("two")})
+    lab.wait_for("what production shows", lambda: all(target["observed"]["hour"] for target in service.status["targets"]))
+    run = service.wait_run(service.start_run("one"))
+    samples = service.target("two")["observed"]["hour"]["samples"]
+    lab.wait_for("samples after the run", lambda: service.target("two")["observed"]["hour"]["samples"] > samples + 5)
+    assert run["bytes_written"] == 300 * MIB
+    for name in ("one", "two"):
+        assert service.target(name)["observed"]["hour"]["samples_with_writes"] < 5
+        taken = service.get(f"/history?target={name}&limit=10000").json["samples"]
+        assert sum(sample["run_id"] == run["id"] for sample in taken) >= 3
