@@ -83,6 +83,14 @@ static int take_zone(const char **p, int *ret_offset_s)
         return 0;
 }
 
+static int days_of_month(int year, int month)
+{
+        static const int days[12] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+        int leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+        return days[month - 1] + (month == 2 ? leap : 0);
+}
+
 int rfc3339_parse(const char *text, int64_t *ret_real_ns)
 {
         const char *p = text;
@@ -97,8 +105,9 @@ int rfc3339_parse(const char *text, int64_t *ret_real_ns)
             take_digits(&p, 2, &tm.tm_min) < 0 || take_char(&p, ':') < 0 ||
             take_digits(&p, 2, &tm.tm_sec) < 0)
                 return -EINVAL;
-        if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31 || tm.tm_hour > 23 ||
-            tm.tm_min > 59 || tm.tm_sec > 60)
+        if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 ||
+            tm.tm_mday > days_of_month(tm.tm_year, tm.tm_mon) || tm.tm_hour > 23 || tm.tm_min > 59 ||
+            tm.tm_sec > 60)
                 return -EINVAL;
         if (*p == '.') {
                 int64_t unit_ns = (int64_t) NS_PER_S / 10;

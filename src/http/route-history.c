@@ -258,13 +258,16 @@ static int place(Page *page, const Ring *ring, const Query *query, uint64_t *ret
         if (page->step_ns)
                 return place_buckets(page, ring, problem);
         if (query_value(query, "since")) {
-                if (query_number(query, "since", 0, UINT64_MAX, 0, &cursor, problem) < 0 || cursor > next)
+                if (query_number(query, "since", 0, UINT64_MAX, 0, &cursor, problem) < 0 ||
+                    cursor > ring_next_seq(ring))
                         return problem_set(problem, 400, "bad_cursor",
                                            "\"since\" is no cursor of this ring; start again without it");
                 if (cursor == 0)
                         cursor = 1;
                 *ret_dropped = cursor < first ? first - cursor : 0;
                 page->seq = cursor < first ? first : cursor;
+                if (page->end < page->seq)
+                        page->end = page->seq; /* "to" is before it: nothing follows */
                 if (!*page->run_id && page->end - page->seq > page->limit)
                         page->end = page->seq + page->limit;
         } else if (*page->run_id) {
@@ -311,7 +314,8 @@ static int read_time(const Query *query, const char *name, int64_t fallback_ns, 
                 return 0;
         if (query_number(query, name, 0, INT64_MAX / NS_PER_S, 0, &seconds, problem) < 0)
                 return problem_set(problem, 400, "bad_parameter",
-                                   "\"%s\" is a time such as 2026-12-01T02:00:00Z, or in seconds since 1970",
+                                   "\"%s\" is a time such as 2026-12-01T02:00:00Z, or in seconds since 1970; "
+                                   "at the latest in 2262",
                                    name);
         *ret_ns = (int64_t) (seconds * NS_PER_S);
         return 0;

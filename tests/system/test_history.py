@@ -74,6 +74,10 @@ def test_parts_by_time(service):
     assert [s["seq"] for s in samples(service, f"&to={whole}")] == [s["seq"] for s in everything if seconds(s["time"]) < whole]
     assert samples(service, "&from=4000000000") == samples(service, "&to=1000000000") == []
     assert service.get("/history?step=60&from=4000000000").json["buckets"] == []
+    # A cursor is one whatever "to" says.
+    cursor = service.get("/history?target=cache&limit=1").json["next_cursor"]
+    page = service.get(f"/history?target=cache&since={cursor}&to={first}").json
+    assert page["samples"] == [] and page["next_cursor"] == cursor
     of_run = service.get(f"/history?step=1&run={service.run_id}").json["buckets"]
     assert sum(b["count"] for b in of_run) == sum(s["run_id"] == service.run_id for s in everything)
 
@@ -96,7 +100,7 @@ def test_csv(service):
 
 @pytest.mark.parametrize("query,code", [
     ("step=0", "bad_parameter"), ("step=x", "bad_parameter"), ("step=-1", "bad_parameter"), ("step=99999999", "bad_parameter"),
-    ("from=yesterday", "bad_parameter"), ("to=", "bad_parameter"), ("from=2026-13-01T00:00:00Z", "bad_parameter"),
+    ("from=yesterday", "bad_parameter"), ("to=", "bad_parameter"), ("from=2026-13-01T00:00:00Z", "bad_parameter"), ("from=2026-02-30T00:00:00Z", "bad_parameter"),
     ("from=99999999999999999999", "bad_parameter"), ("from=20&to=10", "bad_parameter"), ("from=10&to=10", "bad_parameter"),
     ("step=1&since=1", "bad_parameter"), ("step=1&limit=5", "bad_parameter"), ("run=20200101T000000-aaaaaa", "unknown_run")])
 def test_what_cannot_be_meant_is_refused(daemon, place, query, code):
