@@ -217,11 +217,8 @@ static void print_hosts(const char *const *urls, const ClientAnswer *answers, si
                         if (wanted &&
                             (!text_of(target, "name") || strcmp(text_of(target, "name"), wanted) != 0))
                                 continue;
-                        if (client_exit_status(target) != CLI_PASS) {
+                        if (client_exit_status(target) != CLI_PASS)
                                 print_reasons(urls[host], target, "reasons");
-                                print_reasons(urls[host], target, "stale_reasons");
-                                print_reasons(urls[host], target, "degraded_reasons");
-                        }
                 }
         }
 }

@@ -207,10 +207,10 @@ void journal_config_invalid(const char *error)
         }
 }
 
-void journal_started(size_t n_targets, const char *address)
+void journal_started(size_t n_targets, const char *addresses)
 {
         log_event(LOG_NOTICE, MESSAGE_STARTED, NULL, 0, "tierprobed %s serves %zu target%s on %s",
-                  TIERPROBE_VERSION, n_targets, n_targets == 1 ? "" : "s", address);
+                  TIERPROBE_VERSION, n_targets, n_targets == 1 ? "" : "s", addresses);
 }
 
 void journal_reloaded(size_t n_targets)

@@ -29,5 +29,5 @@ void journal_target_changed(const char *target, const char *path, const char *de
 
 /* ERROR has one line for each fault. */
 void journal_config_invalid(const char *error);
-void journal_started(size_t n_targets, const char *address);
+void journal_started(size_t n_targets, const char *addresses);
 void journal_reloaded(size_t n_targets);

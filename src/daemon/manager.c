@@ -556,7 +556,9 @@ int manager_run(Manager *manager)
         r = sd_event_run(manager->event, 0);
         if (r < 0)
                 return r;
-        journal_started(manager->parts.n_targets, http_server_address(manager->parts.http, 0));
+        char addresses[1024];
+        journal_started(manager->parts.n_targets,
+                        web_addresses(manager->parts.http, addresses, sizeof addresses));
         (void) sd_notify(0, "READY=1");
         changed(manager);
         r = sd_event_loop(manager->event);

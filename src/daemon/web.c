@@ -3,6 +3,7 @@
 
 #include "web.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 HttpOptions web_options(const Config *config, const Service *service)
@@ -41,4 +42,15 @@ bool web_is_same(const Config *before, const Config *config)
                 if (!address_equal(&before->listen[i], &config->listen[i]))
                         return false;
         return true;
+}
+
+const char *web_addresses(const HttpServer *server, char *buf, size_t size)
+{
+        size_t at = 0;
+        const char *address = NULL;
+
+        buf[0] = '\0';
+        for (size_t i = 0; at < size && (address = http_server_address(server, i)); i++)
+                at += (size_t) snprintf(buf + at, size - at, "%s%s", i ? ", " : "", address);
+        return buf;
 }

@@ -18,3 +18,6 @@ int web_check(const Config *config, char **ret_error);
 /* Whether the server could serve as CONFIG says without being started anew: the same addresses, with TLS or
  * without as now. */
 bool web_is_same(const Config *before, const Config *config);
+
+/* All that SERVER listens on, in words: "127.0.0.1:7620, unix:/run/x.sock". Returns BUF. */
+const char *web_addresses(const HttpServer *server, char *buf, size_t size);

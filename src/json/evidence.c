@@ -71,6 +71,22 @@ static json_t *slowest_writes(const RunRecord *run)
         return TAKE_PTR(array);
 }
 
+/* How many write calls took how long, up to each bound and longer than the one before; those that took longer
+ * than the last one are all the rest. */
+static json_t *latency_histogram(const RunRecord *run)
+{
+        const LatencyCounts *counts = &run->latency_counts;
+        json_auto_t *array = json_array();
+
+        for (size_t i = 0; array && run->has_latency && i < N_LATENCY_BOUNDS; i++)
+                if (json_array_append_new(
+                            array, OBJECT({ "le_ms", json_figure((double) latency_bounds_ns[i] / 1e6) },
+                                          { "count", json_u64(counts->up_to[i] -
+                                                              (i ? counts->up_to[i - 1] : 0)) })) < 0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
 /* One end of the window as the kernel's own counters: the mean figures can be worked out from the two. */
 static json_t *window_edge(const Snapshot *snapshot)
 {
@@ -149,5 +165,5 @@ json_t *json_evidence(const RunRecord *run)
                                              { "end", window_edge(&run->samples[run->n_samples - 1].row) }) },
                 { "leftovers_removed", json_u64(run->swept) },
                 { "conditions", json_conditions(run->conditions) }, { "slowest_writes", slowest_writes(run) },
-                { "samples", window_samples(run) });
+                { "latency_histogram", latency_histogram(run) }, { "samples", window_samples(run) });
 }

@@ -127,8 +127,6 @@ static void node_line(FILE *out, const json_t *node)
                 (void) fputs(", ", out);
                 html_bytes(out, page_number_at(node, "size_bytes"));
         }
-        if (isfinite(page_number_at(node, "temperature_c")))
-                (void) fprintf(out, ", %.0f \302\260C", page_number_at(node, "temperature_c"));
 }
 
 /* Nodes whose parent is PARENT (an index, -1 for the top ones); DEPTH bounds a circle that a document may

@@ -92,7 +92,7 @@ static void current_run(FILE *out, const json_t *run, bool live)
         html_bytes(out, total);
         if (rate > 0 && total > written) {
                 (void) fputs(", ", out);
-                html_figure(out, rate / 1e6, "MB/s");
+                html_figure(out, rate / 1024e3, "MB/s"); /* as the verdict reads it */
                 (void) fputs(", ", out);
                 html_seconds(out, (total - written) / rate);
                 (void) fputs(" left", out);
@@ -165,8 +165,8 @@ void page_target_body(FILE *out, const json_t *target, bool live)
         }
         (void) fputs("</p>\n", out);
         html_reasons(out, json_object_get(target, "reasons"));
-        html_reasons(out, json_object_get(target, "stale_reasons"));
-        html_reasons(out, json_object_get(target, "degraded_reasons"));
+        if (json_is_object(json_object_get(target, "standing_run"))) /* else they are the reasons */
+                html_reasons(out, json_object_get(target, "problems"));
         page_criteria(out, json_object_get(run, "criteria"));
         current_run(out, json_object_get(target, "current_run"), live);
         page_device(out, json_object_get(target, "device"), page_text_at(target, "path"));
@@ -175,19 +175,15 @@ void page_target_body(FILE *out, const json_t *target, bool live)
                 html_bytes(out, page_number_at(target, "free_bytes"));
                 (void) fputs(" free. ", out);
         }
-        if (isfinite(page_number_at(target, "budget_left_bytes"))) {
-                html_bytes(out, page_number_at(target, "budget_left_bytes"));
-                (void) fputs(" left of the daily write budget. ", out);
+        if (page_number_at(target, "disk_written_day_bytes") > 0) {
+                html_bytes(out, page_number_at(target, "disk_written_day_bytes"));
+                (void) fputs(" written to its disk by tests in the last day. ", out);
         }
         (void) fputs("Next test: ", out);
         if (page_text_at(target, "next_run_at"))
                 html_time(out, page_text_at(target, "next_run_at"));
         else
                 (void) fputs("none is planned", out);
-        if (page_text_at(target, "next_run_reason")) {
-                (void) fputs(", ", out);
-                html_text(out, page_text_at(target, "next_run_reason"));
-        }
         (void) fputs(".", out);
         if (live && page_text_at(run, "id")) {
                 (void) fputs(" <a href=\"/runs/", out);

@@ -39,9 +39,9 @@ static const Row rows[] = {
         { EPERM, REASON_NOT_PERMITTED, "the operation is not permitted",
           "Look with lsattr -d whether the directory is immutable or append-only." },
         { EROFS, REASON_WRITE_ERROR, "it is read-only",
-          "Mount it writable, look for the error that turned it so (journalctl -k), or add ReadWritePaths= "
-          "to the "
-          "unit if it is so for this service only." },
+          "Mount it writable, or look for the error that turned it so (journalctl -k); below /usr, /boot and "
+          "/etc it is so "
+          "for the service." },
 
         /* space and own limits */
         { ENOSPC, REASON_NO_SPACE, "there is no space left", "Free some, or use a smaller profile." },
@@ -150,7 +150,7 @@ void path_error_describe(char *ret, size_t size, const char *path, int error, co
                         ret, size,
                         "%.150s: user %s is kept out although owners and modes would let it: by SELinux or "
                         "AppArmor (journalctl -k -g denied), or by its service's sandbox "
-                        "(ReadWritePaths=).",
+                        "(systemctl cat tierprobed).",
                         path, denial->user);
         else
                 (void) snprintf(ret, size, "%.150s: %s (%s). %s", path, found.says, found.name, found.mend);

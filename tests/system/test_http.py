@@ -391,3 +391,9 @@ def test_a_listener_that_is_not_loopback_serves_reads_only(daemon, place):
     answer = service.post("/run?profile=small")
     assert answer.status in (401, 403)
     assert service.get("/runs").json["runs"] == []
+
+
+def test_the_start_names_every_listener(daemon, place, folder):
+    addresses = [f"unix:{folder}/socket", f"127.0.0.1:{free_port()}"]
+    service = daemon(sections={**sections_for(place), "http": {"listen": addresses}})
+    assert f"serves 1 target on {', '.join(addresses)}" in service.stderr

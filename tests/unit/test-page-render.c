@@ -72,14 +72,14 @@ static json_t *parse(const char *text)
 static json_t *status_of(json_t *run)
 {
         json_t *target = json_pack(
-                "{s:s,s:s,s:s,s:s,s:[{s:s,s:s}],s:f,s:b,s:b,s:[{s:s,s:s}],s:s,s:s,s:O,s:O,s:O,s:f,s:f,s:{s:{"
+                "{s:s,s:s,s:s,s:s,s:[{s:s,s:s}],s:f,s:b,s:b,s:[{s:s,s:s}],s:s,s:O,s:O,s:O,s:f,s:f,s:{s:{"
                 "s:f,s:f,s:{s:f,s:n}}}}",
                 "name", "cache", "path", "/db2/cache", "state", "idle", "verdict", "pass", "reasons", "code",
-                "c", "detail", "d", "age_s", 60.0, "stale", 1, "degraded", 0, "stale_reasons", "code",
-                "too_old", "detail", "It is old.", "next_run_at", "2026-12-01T02:00:00.000Z",
-                "next_run_reason", "because", "device", json_object_get(run, "device"), "standing_run", run,
-                "current_run", run, "free_bytes", 1e11, "budget_left_bytes", 9e10, "observed", "hour",
-                "samples_with_writes", 5.0, "over_limit_ratio", 0.1, "w_await", "p50", 3.0, "p95");
+                "c", "detail", "d", "age_s", 60.0, "stale", 1, "degraded", 0, "problems", "code", "too_old",
+                "detail", "It is old.", "next_run_at", "2026-12-01T02:00:00.000Z", "device",
+                json_object_get(run, "device"), "standing_run", run, "current_run", run, "free_bytes", 1e11,
+                "disk_written_day_bytes", 9e10, "observed", "hour", "samples_with_writes", 5.0,
+                "over_limit_ratio", 0.1, "w_await", "p50", 3.0, "p95");
 
         assert_non_null(target);
         return json_pack("{s:i,s:s,s:s,s:[o]}", "schema", 1, "verdict", "pass", "config_error", "line 3",
