@@ -10,9 +10,10 @@ catalog.py names the disks that the programs must judge, each with the truth abo
 
 from .counters import counters
 from .disk import Disk, disk, missing, private_mounts, two_partitions
-from .process import kill, run, spawn, sweep, wait_for
+from .process import kill, links, run, spawn, sweep, wait_for
 
-__all__ = ["HELD_UP", "Disk", "counters", "disk", "kill", "missing", "private_mounts", "run", "spawn", "sweep", "two_partitions", "wait_for"]
+__all__ = ["HELD_UP", "Disk", "counters", "disk", "kill", "links", "missing", "private_mounts", "run", "spawn", "sweep",
+           "two_partitions", "wait_for"]
 
 # How a verdict's reason begins when the measuring host, not the disk, was what held a test up.
 HELD_UP = "This host held the test up"

@@ -126,7 +126,7 @@ class Disk:
         """An ordinary disk again, mounted anew: what a reboot after the failure would find."""
         if self.control:
             self.behave()
-        wait_for("no open file", lambda: not self.open_files(), 20)
+        wait_for("no open file", lambda: not self.open_files())
         unmount(self.path)
         if self.filesystem == "ext4":
             run("e2fsck", "-fy", self.device, check=False)  # after an error a mount alone does not free lost files
@@ -214,7 +214,7 @@ class Disk:
         """Takes the present free space as what nothing_left() must find again."""
         self._free = self.free_bytes()
 
-    def nothing_left(self, slack=4 << 20, deadline_s=20):
+    def nothing_left(self, slack=4 << 20, deadline_s=120):
         """Waits until no file, open file or lost space is left; says what remains when that does not come."""
         def left():
             lost = self._free - self.free_bytes()

@@ -45,7 +45,7 @@ def hardware():
                  if run(*prefix, "true", check=False).returncode == 0), ())
 
 
-def wait_for(what, condition, deadline_s=30):
+def wait_for(what, condition, deadline_s=120):
     """Polls until condition() is true and returns its value. The deadline only ends a hopeless wait."""
     end = time.monotonic() + deadline_s
     while True:
@@ -55,6 +55,17 @@ def wait_for(what, condition, deadline_s=30):
         if time.monotonic() > end:
             raise TimeoutError(f"waited {deadline_s} s in vain for {what}")
         time.sleep(0.01)
+
+
+def links(pid):
+    """What the process has open, as /proc says it; a descriptor that is closed meanwhile is left out."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return found
 
 
 def kill(process):

@@ -52,6 +52,14 @@ class Life:
         self.runs = runs
 
 
+def _identity(pid):
+    """The process's name and its start's tick, or None when it has gone."""
+    with contextlib.suppress(OSError):
+        name, _, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        return name + ")", rest.split()[19]
+    return None
+
+
 class Attack:
     def __init__(self, folder, disks, seed):
         self.folder, self.disks, self.seed = folder, disks, seed
@@ -99,14 +107,14 @@ class Attack:
             self.calm.clear()
 
     def wait_childless(self):
+        """Each child that there is now ends. Others may have come since: the daemon saves its samples all the time."""
+        def children():
+            return {(pid, identity) for pid in self.service.children() if (identity := _identity(pid))}
+        first = children()
         try:
-            lab.wait_for("no children", lambda: self.service.children() == [], 30)
+            lab.wait_for("the children to end", lambda: not first & children())
         except TimeoutError:
-            names = []
-            for pid in self.service.children():
-                with contextlib.suppress(OSError):
-                    names.append(pathlib.Path(f"/proc/{pid}/stat").read_text()[:40])
-            raise TimeoutError(f"children that do not end: {names}") from None
+            raise TimeoutError(f"children that do not end: {sorted(first & children())}") from None
 
     def note_runs(self):
         """Those that have ended; a page holds more than one life makes."""

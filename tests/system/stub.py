@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from harness import BUILD
+from harness import BUILD, lab
 
 STUB = BUILD / "tests/tools/http-stub"
 SANITIZED = b"__asan_init" in STUB.read_bytes() if STUB.exists() else False
@@ -47,14 +47,7 @@ class Stub:
 
     def sockets(self):
         """How many sockets the server has open."""
-        folder = f"/proc/{self.process.pid}/fd"
-        count = 0
-        for name in os.listdir(folder):
-            try:
-                count += os.readlink(os.path.join(folder, name)).startswith("socket:")
-            except FileNotFoundError:
-                pass  # closed meanwhile
-        return count
+        return sum(link.startswith("socket:") for link in lab.links(self.process.pid))
 
     def connect(self):
         s = socket.create_connection(("127.0.0.1", self.port))

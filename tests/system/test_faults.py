@@ -162,7 +162,7 @@ def test_stopping_while_the_disk_hangs(daemon, disk):
     service = daemon(it.path)
     run_id = service.start_run()
     lab.wait_for("the hang", lambda: it.control["waiting"] > 0)
-    service.stop(deadline_s=40)
+    service.stop(deadline_s=60)
     it.unhang()
     assert it.nothing_left() is None
     it.behave(rate=GOOD)

@@ -57,8 +57,7 @@ def test_stopped_in_every_phase(phase, disk):
     # A hung writer must not hold a pipe open (only a sanitizer's report is worth that).
     process = start(it.path, "--count", 400, "--json", **({"stderr": subprocess.DEVNULL} if ASAN else {}))
     if phase == "before":
-        lab.wait_for("its loop", lambda: b"timerfd" in b"".join(
-            os.readlink(os.fsencode(fd.path)) for fd in os.scandir(f"/proc/{process.pid}/fd")))
+        lab.wait_for("its loop", lambda: any("timerfd" in link for link in lab.links(process.pid)))
         lab.wait_for("blocked signals", lambda: int(next(
             line.split()[1] for line in open(f"/proc/{process.pid}/status") if line.startswith("SigBlk")), 16) & 2)
     elif phase == "writing":
