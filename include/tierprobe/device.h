@@ -127,6 +127,21 @@ typedef char DiskKey[DISK_KEY_SIZE];
  * MAX). Paths to one disk are one. */
 size_t device_disks(const Device *device, DiskKey *keys, size_t max);
 
+/* ---- one test a disk ---- */
+
+typedef struct DiskLock DiskLock;
+
+#define DISK_HOLDER_SIZE 64
+
+/* Locks the physical disks below DEVICE for one test, against every program on this host that does the same;
+ * released by disk_lock_free() or the end of the process. Children do not have it. -EBUSY when another test
+ * has one of them, with "tierprobed (process 4711)" for a sentence in RET_HOLDER (DISK_HOLDER_SIZE bytes, or
+ * NULL); -ENOMEM. Never blocks. A disk that sysfs does not show is not locked; nor does a container with a
+ * sysfs of its own network namespace see the host's locks. */
+int disk_lock_new(DiskLock **ret, const DeviceRoots *roots, const Device *device, char *ret_holder);
+DiskLock *disk_lock_free(DiskLock *lock);
+void disk_lock_freep(DiskLock **lock);
+
 /* The names of the judged rows, for sampler_new(): fills NAMES with pointers into DEVICE, returns how many
  * (at most MAX). */
 size_t device_row_names(const Device *device, const char **names, size_t max);

@@ -49,10 +49,12 @@ Run *run_free(Run *run);
 void run_freep(Run **run);
 
 /* Begins: PLACE is where the path leads when it is a symbolic link (copied; NULL: it is none), DEVICE is what
- * the path stands on (copied; NULL: nothing found), and BACKGROUND the device's writes just before in wkB/s /
- * 1000 (NAN: not known). From here on the events come, `ended` and `gone` exactly once each, possibly before
+ * the path stands on (copied; NULL: nothing found), LOCK that of its disks (the run's from now on, until it
+ * is freed; NULL: there is none), and BACKGROUND the device's writes just before in wkB/s / 1000 (NAN: not
+ * known). From here on the events come, `ended` and `gone` exactly once each, possibly before
  * this returns. */
-void run_start(Run *run, const char *place, const Device *device, double background_write_mb_per_s);
+void run_start(Run *run, const char *place, const Device *device, DiskLock *lock,
+               double background_write_mb_per_s);
 
 /* Ends a queued or running run as one that could not start: REASON with DETAIL, inconclusive. */
 void run_refuse(Run *run, ReasonCode reason, const char *detail);

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #define BACKGROUND_NS NS_PER_S /* how long others' writes are watched before the test */
+#define TURN_NS (NS_PER_S / 5) /* between two looks at whether another test has ended */
 #define PATH_TIMEOUT_NS (10 * NS_PER_S)
 
 typedef struct RunOptions {
@@ -35,8 +36,11 @@ typedef struct RunOptions {
 typedef struct Foreground {
         sd_event *event;
         Run *run;
+        const DeviceRoots *roots;
         char *place; /* where a path that is a link leads */
         Device *device;
+        DiskLock *lock; /* until the run has it */
+        unsigned n_waits;
         Sampler *sampler;
         Snapshot previous;
         bool have_previous;
@@ -65,7 +69,8 @@ static void print_help(const ParameterOptions *options)
                 "Tests PATH once in the foreground, as dd if=/dev/zero of=PATH/testfile bs=1M count=10000\n"
                 "oflag=direct,dsync beside iostat -x would, and judges the device under it. Nothing stays on "
                 "the "
-                "disk.\n\n"
+                "disk. While\n"
+                "another test of the disk goes on, the daemon's or a second command's, it waits.\n\n"
                 "  --profile NAME       parameters by name, these or one of the configuration:\n"
                 "                       procedure  what the documented dd does, the only one that certifies "
                 "(default)\n"
@@ -272,8 +277,49 @@ static int on_begin(sd_event_source *source, uint64_t usec, void *userdata)
                 foreground->have_previous = true;
         }
         foreground->last_ns = clock_ns(CLOCK_MONOTONIC);
-        run_start(foreground->run, foreground->place, foreground->device, background);
+        run_start(foreground->run, foreground->place, foreground->device, TAKE_PTR(foreground->lock),
+                  background);
         return 0;
+}
+
+/* The disks are this test's own from now on: watches them for a moment, then begins. */
+static int take_turn(Foreground *foreground)
+{
+        uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC) + (foreground->sampler ? BACKGROUND_NS : 0);
+
+        if (foreground->sampler)
+                sampler_read(foreground->sampler, &foreground->previous);
+        foreground->next_tick_ns = begin_ns + foreground->interval_ns;
+        int r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC, begin_ns / NS_PER_US, 500,
+                                  on_begin, foreground);
+        if (r >= 0)
+                r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC,
+                                      foreground->next_tick_ns / NS_PER_US, 500, on_tick, foreground);
+        return r;
+}
+
+/* Waits for its turn: another test on a disk would be taken for others' writes, by either of them. */
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Foreground *foreground = userdata;
+        char holder[DISK_HOLDER_SIZE], text[DISK_HOLDER_SIZE + DEVICE_NAME_SIZE + 64];
+
+        (void) usec;
+        if (run_record(foreground->run) == NULL)
+                return 0;
+        int r = foreground->device
+                        ? disk_lock_new(&foreground->lock, foreground->roots, foreground->device, holder)
+                        : 0;
+        if (r != -EBUSY)
+                return r < 0 ? r : take_turn(foreground);
+        /* A daemon that takes a sample holds it for an instant, to see whether there is a test. */
+        if (++foreground->n_waits == 3) {
+                (void) snprintf(text, sizeof text, "waiting for the test of %s by %s to end",
+                                foreground->device->name, holder);
+                progress_say(&foreground->progress, text);
+        }
+        r = sd_event_source_set_time(source, (clock_ns(CLOCK_MONOTONIC) + TURN_NS) / NS_PER_US);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 /* Finds the device; what is wrong with the path becomes the run's reason. */
@@ -322,8 +368,6 @@ static void look_at_path(Foreground *foreground, const char *path, const DeviceR
         if (r >= 0 && foreground->device->status == DEVICE_OK)
                 (void) sampler_new(&foreground->sampler, roots->procfs, roots->sysfs, names,
                                    device_row_names(foreground->device, names, ELEMENTSOF(names)));
-        if (foreground->sampler)
-                sampler_read(foreground->sampler, &foreground->previous);
 }
 
 static int set_up_loop(Foreground *foreground)
@@ -350,15 +394,9 @@ static int start_in_foreground(Foreground *foreground, const Config *config, con
         if (foreground->record)
                 return 0;
 
-        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-        uint64_t begin_ns = now_ns + (foreground->sampler ? BACKGROUND_NS : 0);
         foreground->interval_ns = config->sample_interval_ns;
-        foreground->next_tick_ns = begin_ns + foreground->interval_ns;
-        int r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC, begin_ns / NS_PER_US, 500,
-                                  on_begin, foreground);
-        if (r >= 0)
-                r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC,
-                                      foreground->next_tick_ns / NS_PER_US, 500, on_tick, foreground);
+        foreground->roots = roots;
+        int r = sd_event_add_time(foreground->event, NULL, CLOCK_MONOTONIC, 0, 500, on_turn, foreground);
         return r < 0 ? r : sd_event_loop(foreground->event);
 }
 
@@ -401,6 +439,7 @@ static void foreground_done(Foreground *foreground)
         run_free(foreground->run);
         run_record_free(foreground->record);
         sampler_free(foreground->sampler);
+        disk_lock_free(foreground->lock);
         device_free(foreground->device);
         free(foreground->place);
         sd_event_unref(foreground->event);

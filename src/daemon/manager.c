@@ -209,7 +209,10 @@ static void take_sample(const Parts *parts, Target *target)
         if (!samples_read(&target->samples, &snapshot))
                 return;
         const RunRecord *run = runs_of(parts->runs, target), *at_work = runs_at_work(parts->runs, target);
-        samples_keep(&target->samples, &snapshot, at_work ? at_work->id : NULL);
+        const char *test = at_work                                    ? at_work->id
+                           : runs_others_at_work(parts->runs, target) ? RUN_OF_OTHERS
+                                                                      : NULL;
+        samples_keep(&target->samples, &snapshot, test);
         if (run && run == at_work)
                 ledger_file_count(parts->ledger, run->id, run->bytes_written);
 }

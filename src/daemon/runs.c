@@ -7,18 +7,21 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/log.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #define N_SLOTS CONFIG_MAX_TARGETS
+#define RETRY_US 200000 /* between two looks at whether another program's test has ended */
 
 typedef struct Slot {
         Target *target; /* NULL: free */
         Run *run;       /* queued or running; NULL: none */
         bool ready;     /* its path was looked at for it */
         bool stall_said;
+        bool waits_for_others, wait_said; /* another program tests its disk */
         RunTally tally;
 } Slot;
 
@@ -36,7 +39,8 @@ struct Runs {
         Slot slots[N_SLOTS];
         Lingering lingering[N_SLOTS];
         size_t n_lingering;
-        uint64_t wrote_ns; /* when the last run that wrote was gone, MONOTONIC; 0: none was */
+        sd_event_source *retry; /* while a run waits for another program's test */
+        uint64_t wrote_ns;      /* when the last run that wrote was gone, MONOTONIC; 0: none was */
         bool stopping;
 };
 
@@ -205,6 +209,7 @@ Runs *runs_free(Runs *runs)
                 run_free(runs->lingering[0].run);
                 forget_lingering(runs, 0);
         }
+        sd_event_source_disable_unref(runs->retry);
         sd_event_unref(runs->event);
         free(runs);
         return NULL;
@@ -244,7 +249,7 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
         if (r < 0)
                 return r;
         slot->target = target;
-        slot->ready = slot->stall_said = false;
+        slot->ready = slot->stall_said = slot->waits_for_others = slot->wait_said = false;
         *ret = run_record(slot->run);
         runs->events.changed(runs->events.userdata);
         return 0;
@@ -258,10 +263,40 @@ void runs_set_ready(Runs *runs, const Target *target)
                 slot->ready = slot->run != NULL;
 }
 
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        Runs *runs = userdata;
+
+        (void) source;
+        (void) usec;
+        runs->retry = sd_event_source_disable_unref(runs->retry);
+        for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++)
+                slot->waits_for_others = false;
+        runs_dispatch(runs);
+        return 0;
+}
+
+/* Has the slot wait for a test that HOLDER makes. */
+static void wait_for_others(Runs *runs, Slot *slot, const char *holder)
+{
+        const RunRecord *record = run_record(slot->run);
+
+        slot->waits_for_others = true;
+        if (!slot->wait_said)
+                log_info("run %s of target %s waits: %s is tested by %s now", record->id, record->target,
+                         slot->target->device->name, holder);
+        slot->wait_said = true;
+        if (!runs->retry)
+                (void) sd_event_add_time_relative(runs->event, &runs->retry, CLOCK_MONOTONIC, RETRY_US, 0,
+                                                  on_retry, runs);
+}
+
 static void begin(Runs *runs, Slot *slot)
 {
         Run *run = slot->run;
         const Target *target = slot->target;
+        char holder[DISK_HOLDER_SIZE];
+        DiskLock *lock = NULL;
 
         /* A path that hangs keeps its device, and gets no writers: they would hang as well. */
         if (target->problems.n > 0 && (!target->device || target_hangs(target))) {
@@ -270,7 +305,12 @@ static void begin(Runs *runs, Slot *slot)
                 run_refuse(run, reason->code, reason->detail);
                 return;
         }
-        run_start(run, target->facts.is_link ? target->goal : NULL, target->device,
+        int r = target->device ? disk_lock_new(&lock, runs->roots, target->device, holder) : 0;
+        if (r == -EBUSY) {
+                wait_for_others(runs, slot, holder);
+                return;
+        }
+        run_start(run, target->facts.is_link ? target->goal : NULL, target->device, lock,
                   samples_write_mb_per_s(&target->samples));
         /* It may have ended already; then its record has been handed on. */
         if (slot->run == run) {
@@ -285,8 +325,9 @@ void runs_dispatch(Runs *runs)
                 Slot *oldest = NULL;
 
                 for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++) {
-                        if (!slot->run || !slot->ready || run_record(slot->run)->state != RUN_QUEUED ||
-                            disk_is_busy(runs, slot) || is_not_its_turn(runs, slot))
+                        if (!slot->run || !slot->ready || slot->waits_for_others ||
+                            run_record(slot->run)->state != RUN_QUEUED || disk_is_busy(runs, slot) ||
+                            is_not_its_turn(runs, slot))
                                 continue;
                         if (!oldest ||
                             run_record(slot->run)->queued_real_ns < run_record(oldest->run)->queued_real_ns)
@@ -315,6 +356,13 @@ const RunRecord *runs_at_work(const Runs *runs, const Target *target)
         if (own && own->state == RUN_RUNNING)
                 return own;
         return target->device ? at_work_on(runs, target->device, NULL) : NULL;
+}
+
+bool runs_others_at_work(const Runs *runs, const Target *target)
+{
+        _cleanup_(disk_lock_freep) DiskLock *lock = NULL;
+
+        return target->device && disk_lock_new(&lock, runs->roots, target->device, NULL) == -EBUSY;
 }
 
 bool runs_abort(Runs *runs, const char *id, const char *detail)

@@ -41,6 +41,11 @@ void found_done(Found *found);
 /* Finds them for PATH. Returns 0 with an honest status, or -ENOMEM. RET is the caller's, found_done(). */
 int filesystem_find(Resolver *resolver, const char *path, dev_t path_dev, Found *ret);
 
+/* ---- disks.c ---- */
+
+/* A node with nothing below it. The paths of an NVMe head are ways to the head's disk. */
+bool device_node_is_leaf(const Device *device, size_t index);
+
 /* ---- stack.c: from those devices down, and the row to judge ---- */
 
 /* Builds DEVICE's nodes below the N_TOPS devices TOPS and chooses its rows. A partition is judged on its

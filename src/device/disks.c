@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which physical disks a device stands on, by names that last. Pure. */
 
-#include "tierprobe/device.h"
+#include "device-internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,7 @@ static bool disk_is_there(const Device *device, const DeviceNode *partition)
         return false;
 }
 
-/* A node with nothing below it. The paths of an NVMe head are ways to the head's disk. */
-static bool is_leaf(const Device *device, size_t index)
+bool device_node_is_leaf(const Device *device, size_t index)
 {
         const DeviceNode *node = &device->nodes[index];
 
@@ -80,7 +79,7 @@ size_t device_disks(const Device *device, DiskKey *keys, size_t max)
         size_t n = 0;
 
         for (size_t i = 0; i < device->n_nodes && n < max; i++) {
-                if (!is_leaf(device, i))
+                if (!device_node_is_leaf(device, i))
                         continue;
                 describe(device, i, keys[n]);
                 n += !has_key(keys, n, keys[n]);

@@ -18,6 +18,7 @@ struct Run {
         GuardRules guard;
         char *procfs, *sysfs;
 
+        DiskLock *lock; /* NULL: none */
         Probe *probe;
         Watchful *watchful; /* what goes on around the test; NULL: nothing is known */
         Sampler *sampler;

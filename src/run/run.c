@@ -97,6 +97,7 @@ Run *run_free(Run *run)
         probe_free(run->probe);
         surroundings_free(run->watchful);
         sampler_free(run->sampler);
+        disk_lock_free(run->lock);
         run_record_free(run->record);
         run_record_free(run->best);
         free(run->procfs);
@@ -429,10 +430,12 @@ static int start_sampler(Run *run)
         return sampler_new(&run->sampler, run->procfs, run->sysfs, names, row_names(run, names));
 }
 
-void run_start(Run *run, const char *place, const Device *device, double background_write_mb_per_s)
+void run_start(Run *run, const char *place, const Device *device, DiskLock *lock,
+               double background_write_mb_per_s)
 {
         RunRecord *record = run->record;
 
+        run->lock = lock;
         record->state = RUN_RUNNING;
         record->started_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         record->background_write_mb_per_s = background_write_mb_per_s;
