@@ -41,7 +41,9 @@ typedef struct TargetView {
         uint64_t test_written_bytes;                                  /* by all runs since start */
         LatencyCounts write_latency;                                  /* of their write calls */
         uint64_t disk_written_day_bytes, disk_written_lifetime_bytes; /* to its disk, by whatever tests */
-        uint64_t free_bytes;                                          /* when last looked; 0 unknown */
+        uint64_t budget_left_bytes; /* of the day, on its disk; UINT64_MAX: there is no budget */
+        uint64_t test_bytes;        /* what its next scheduled run may write */
+        uint64_t free_bytes;        /* when last looked; 0 unknown */
 } TargetView;
 
 typedef struct ServiceView {

@@ -13,6 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
+static uint64_t budget_left_bytes(const Parts *parts, const LedgerFacts *ledger)
+{
+        uint64_t budget_bytes = parts->config->guard.daily_write_budget_bytes;
+
+        if (budget_bytes == 0)
+                return UINT64_MAX;
+        return budget_bytes > ledger->last_day_bytes ? budget_bytes - ledger->last_day_bytes : 0;
+}
+
 static void view_target(const Parts *parts, const Target *target, TargetView *ret)
 {
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
@@ -23,6 +32,7 @@ static void view_target(const Parts *parts, const Target *target, TargetView *re
         const Samples *samples = &target->samples;
         const RunTally tally = runs_tally(parts->runs, target);
         const LedgerFacts ledger = ledger_file_facts(parts->ledger, target->device, 0, 0);
+        const Profile *official = config_find_profile(parts->config, target->config->profile);
 
         *ret = (TargetView){
                 .name = target->config->name,
@@ -50,6 +60,8 @@ static void view_target(const Parts *parts, const Target *target, TargetView *re
                 .write_latency = tally.latency,
                 .disk_written_day_bytes = ledger.last_day_bytes,
                 .disk_written_lifetime_bytes = ledger.lifetime_bytes,
+                .budget_left_bytes = budget_left_bytes(parts, &ledger),
+                .test_bytes = official ? profile_bytes(official) : 0,
                 .free_bytes = target->facts.error == 0 ? target->facts.free_bytes : 0,
         };
         if (ret->age_s < 0)

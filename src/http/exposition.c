@@ -233,6 +233,18 @@ static double samples_missed(const TargetView *view, const Row *row)
         return (double) view->samples_missed;
 }
 
+static double budget_left(const TargetView *view, const Row *row)
+{
+        (void) row;
+        return view->budget_left_bytes != UINT64_MAX ? (double) view->budget_left_bytes : NAN;
+}
+
+static double test_bytes(const TargetView *view, const Row *row)
+{
+        (void) row;
+        return (double) view->test_bytes;
+}
+
 static double free_space(const TargetView *view, const Row *row)
 {
         (void) row;
@@ -465,6 +477,11 @@ static const Row rows[] = {
           .of_target = test_written },
         { "test_written_lifetime_bytes", GAUGE, "bytes", "Written to a disk by all tests that are on record.",
           .write = write_lifetime },
+        { "budget_left_bytes", GAUGE, "bytes",
+          "What tests may still write to a target's disk in these 24 hours; NaN without a budget.",
+          .of_target = budget_left },
+        { "test_bytes", GAUGE, "bytes", "What a target's next scheduled run may write.",
+          .of_target = test_bytes },
         { "free_bytes", GAUGE, "bytes", "Free space under a target's path.", .of_target = free_space },
 
         { "observed_samples_with_writes", GAUGE, NULL,

@@ -129,7 +129,10 @@ static json_t *target(const TargetView *view)
                 { "runs_ended", counts_by_verdict(view->runs_ended) },
                 { "test_written_bytes", json_u64(view->test_written_bytes) },
                 { "disk_written_day_bytes", json_u64(view->disk_written_day_bytes) },
-                { "disk_written_lifetime_bytes", json_u64(view->disk_written_lifetime_bytes) });
+                { "disk_written_lifetime_bytes", json_u64(view->disk_written_lifetime_bytes) },
+                { "budget_left_bytes",
+                  view->budget_left_bytes != UINT64_MAX ? json_u64(view->budget_left_bytes) : json_null() },
+                { "test_bytes", json_u64(view->test_bytes) });
 }
 
 static json_t *all_targets(const TargetView *targets, size_t n)

@@ -179,6 +179,10 @@ void page_target_body(FILE *out, const json_t *target, bool live)
                 html_bytes(out, page_number_at(target, "disk_written_day_bytes"));
                 (void) fputs(" written to its disk by tests in the last day. ", out);
         }
+        if (isfinite(page_number_at(target, "budget_left_bytes"))) {
+                html_bytes(out, page_number_at(target, "budget_left_bytes"));
+                (void) fputs(" of the day's budget are left. ", out);
+        }
         (void) fputs("Next test: ", out);
         if (page_text_at(target, "next_run_at"))
                 html_time(out, page_text_at(target, "next_run_at"));

@@ -121,6 +121,11 @@ def test_the_budget_counts_whoever_asked(daemon, disk, folder):
     assert written > budget - 20 * MIB
     target = service.target()
     assert target["disk_written_day_bytes"] == target["disk_written_lifetime_bytes"] == written
+    assert target["test_bytes"] == 20 * MIB
+    assert target["budget_left_bytes"] == budget - written < target["test_bytes"]
+    metrics = service.get("/metrics").body.decode()
+    assert f'tierprobe_budget_left_bytes{{target="cache"}} {budget - written}\n' in metrics
+    assert f'tierprobe_test_bytes{{target="cache"}} {20 * MIB}\n' in metrics
     assert service.post("/run?profile=small").status == 429
     service.stop()
     assert [disk["lifetime_bytes"] for disk in ledger(folder)["disks"]] == [written]
