@@ -2,13 +2,16 @@
 """Fixtures that start the programs and disks, and see that they end well."""
 
 import contextlib
+import json
 import pathlib
 import shutil
 import tempfile
+import urllib.parse
+import urllib.request
 
 import pytest
 
-from harness import BUILD, TIERPROBE, TIERPROBED, Daemon, call, config_text, sections_for, lab
+from harness import BUILD, TIERPROBE, TIERPROBED, Daemon, call, config_text, free_port, lab, sections_for
 from stub import Stub
 
 
@@ -87,3 +90,36 @@ def tierprobe():
 def tierprobed():
     """For calls that end by themselves: --check-config, faults at start."""
     return lambda *arguments, **options: call(TIERPROBED, *arguments, **options)
+
+
+@pytest.fixture
+def prometheus(tmp_path):
+    """prometheus(TARGETS..., more configuration) starts one that scrapes them each second; it returns what evaluates a
+    query: [(labels, value)]."""
+    with contextlib.ExitStack() as stack:
+        def start(*targets, **more):
+            config = tmp_path / "prometheus.yml"
+            config.write_text(json.dumps({
+                "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+                "scrape_configs": [{"job_name": "tierprobe", "static_configs": [{"targets": list(targets)}]}],
+                **more,
+            }))
+            port = free_port()
+            log = stack.enter_context(open(tmp_path / "prometheus.log", "wb"))
+            process = lab.spawn("prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
+                                f"--web.listen-address=127.0.0.1:{port}", stdout=log, stderr=log)
+            stack.callback(lab.kill, process)
+
+            def ask(query):
+                url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
+                try:
+                    with urllib.request.urlopen(url, timeout=30) as answer:
+                        result = json.load(answer)["data"]["result"]
+                except OSError:
+                    assert process.poll() is None, (tmp_path / "prometheus.log").read_text()
+                    return []
+                return [(one["metric"], float(one["value"][1])) for one in result]
+
+            return ask
+
+        yield start

@@ -7,8 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import urllib.parse
-import urllib.request
 
 import pytest
 
@@ -102,41 +100,6 @@ def test_series_stay(make):
         stub.request("POST", "/run")
         now = set(parse(metrics(stub).body.decode()))
         assert before <= now and all(name == "tierprobe_http_requests_total" for name, _ in now - before)
-
-
-@pytest.fixture
-def prometheus(tmp_path):
-    """prometheus(TARGETS...) starts one that scrapes them each second; its `ask` evaluates a query."""
-    started = []
-
-    def start(*targets):
-        config = tmp_path / "prometheus.yml"
-        config.write_text(json.dumps({
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-            "scrape_configs": [{"job_name": "tierprobe", "static_configs": [{"targets": list(targets)}]}],
-        }))
-        port = free_port()
-        with open(tmp_path / "prometheus.log", "wb") as log:
-            process = lab.spawn("prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
-                                f"--web.listen-address=127.0.0.1:{port}", stdout=log, stderr=log)
-        started.append(process)
-
-        def ask(query):
-            url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode({"query": query})
-            try:
-                with urllib.request.urlopen(url, timeout=30) as answer:
-                    result = json.load(answer)["data"]["result"]
-            except OSError:
-                assert process.poll() is None, (tmp_path / "prometheus.log").read_text()
-                return []
-            return [(one["metric"], float(one["value"][1])) for one in result]
-
-        return ask
-
-    yield start
-    for process in started:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
 
 
 @pytest.mark.slow
