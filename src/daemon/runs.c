@@ -87,18 +87,19 @@ static const RunRecord *at_work_on(const Runs *runs, const Device *device, const
         return NULL;
 }
 
-static bool disk_is_busy(const Runs *runs, const Slot *wanted)
+static bool lingers_on(const Runs *runs, const Device *device)
 {
-        const Device *device = wanted->target->device;
-
-        if (!device)
-                return false;
-        if (at_work_on(runs, device, wanted))
-                return true;
         for (size_t i = 0; i < runs->n_lingering; i++)
                 if (runs->lingering[i].device && device_shares_disk(runs->lingering[i].device, device))
                         return true;
         return false;
+}
+
+static bool disk_is_busy(const Runs *runs, const Slot *wanted)
+{
+        const Device *device = wanted->target->device;
+
+        return device && (at_work_on(runs, device, wanted) || lingers_on(runs, device));
 }
 
 /* Whether a run that was asked for before this one waits for the same disk: turns are kept, even while its
@@ -362,7 +363,8 @@ bool runs_others_at_work(const Runs *runs, const Target *target)
 {
         _cleanup_(disk_lock_freep) DiskLock *lock = NULL;
 
-        return target->device && disk_lock_new(&lock, runs->roots, target->device, NULL) == -EBUSY;
+        return target->device && !lingers_on(runs, target->device) &&
+               disk_lock_new(&lock, runs->roots, target->device, NULL) == -EBUSY;
 }
 
 bool runs_abort(Runs *runs, const char *id, const char *detail)

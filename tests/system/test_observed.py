@@ -77,6 +77,7 @@ def test_tests_are_left_out(daemon, disk):
     assert hour(service)["samples_with_writes"] < 5
     history = service.get("/history?limit=10000").json["samples"]
     assert sum(sample["run_id"] is not None for sample in history) >= 3
+    assert {sample["run_id"] for sample in history} <= {None, run["id"]}
 
 
 def test_another_limit_is_another_count(daemon, disk, folder):
