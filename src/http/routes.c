@@ -12,49 +12,87 @@
 
 static enum MHD_Result handle_index(Request *request);
 
+#define JSON(name) .status = 200, .schema = (name)
+
 static const Route routes[] = {
-        { "/", "the page for people (text/html), or this list", handle_index, { NULL }, METHOD_GET, false },
-        { "/status", "everything a poller needs", handle_status, { NULL }, METHOD_GET, false },
+        { "/",
+          "the page for people, or this list",
+          handle_index,
+          { NULL },
+          METHOD_GET,
+          JSON("Routes"),
+          .types = { "text/html" } },
+        { "/status", "everything a poller needs", handle_status, { NULL }, METHOD_GET, JSON("Status") },
         { "/history",
           "samples, oldest first; with step=SECONDS buckets of them; CSV by Accept",
           handle_history,
           { "target", "since", "limit", "run", "step", "from", "to" },
           METHOD_GET,
-          false },
+          JSON("History"),
+          .types = { "text/csv" } },
         { "/run",
           "start a test; wait=SECONDS for its end",
           handle_start,
           { "target", "profile", "wait" },
           METHOD_POST,
-          true },
+          .takes_body = true,
+          .status = 202,
+          .schema = "Started" },
         { "/runs",
           "past and current runs, newest first",
           handle_runs,
           { "target", "limit" },
           METHOD_GET,
-          false },
+          JSON("Runs") },
         { "/runs/ID",
           "one run with its evidence; wait=SECONDS for its end",
           handle_run,
           { "wait" },
           METHOD_GET,
-          false },
+          JSON("RunDocument"),
+          .types = { "text/html" } },
         { "/runs/ID/events",
           "Server-Sent Events of a run: progress, and at its end the run",
           handle_events,
           { NULL },
           METHOD_GET,
-          false },
-        { "/runs/ID", "abort a run", handle_abort, { NULL }, METHOD_DELETE, false },
-        { "/page/FILE", "files of the page for people", handle_page_file, { NULL }, METHOD_GET, false },
-        { "/metrics", "for Prometheus; OpenMetrics by Accept", handle_metrics, { NULL }, METHOD_GET, false },
-        { "/healthz", "the daemon lives", handle_healthz, { NULL }, METHOD_GET, false },
+          .status = 200,
+          .types = { "text/event-stream" } },
+        { "/runs/ID",
+          "abort a run",
+          handle_abort,
+          { NULL },
+          METHOD_DELETE,
+          .status = 202,
+          .schema = "RunDocument" },
+        { "/page/FILE",
+          "files of the page for people",
+          handle_page_file,
+          { NULL },
+          METHOD_GET,
+          .status = 200,
+          .types = { "text/css", "text/javascript", "image/svg+xml" } },
+        { "/metrics",
+          "for Prometheus; OpenMetrics by Accept",
+          handle_metrics,
+          { NULL },
+          METHOD_GET,
+          .status = 200,
+          .types = { "text/plain", "application/openmetrics-text" } },
+        { "/healthz", "the daemon lives", handle_healthz, { NULL }, METHOD_GET, JSON("Health") },
         { "/readyz",
           "200 while every target's verdict is a fresh pass",
           handle_readyz,
           { NULL },
           METHOD_GET,
-          false },
+          JSON("Health") },
+        { "/openapi.json",
+          "this description, as OpenAPI 3.1",
+          handle_openapi,
+          { NULL },
+          METHOD_GET,
+          .status = 200,
+          .types = { TYPE_JSON } },
 };
 #define N_ROUTES (sizeof routes / sizeof routes[0])
 
@@ -102,21 +140,20 @@ const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE
         return NULL;
 }
 
+const Route *route_at(size_t index)
+{
+        return index < N_ROUTES ? &routes[index] : NULL;
+}
+
 static json_t *list_routes(void)
 {
         json_auto_t *list = json_array();
 
-        for (size_t i = 0; list && i < N_ROUTES; i++) {
-                const Route *route = &routes[i];
-                const char *path = strcmp(route->path, "/runs/") == 0   ? "/runs/ID"
-                                   : strcmp(route->path, "/page/") == 0 ? "/page/FILE"
-                                                                        : route->path;
-
+        for (const Route *route = routes; list && route < routes + N_ROUTES; route++)
                 if (json_array_append_new(list,
                                           json_pack("{s:s, s:s, s:s}", "method", http_methods[route->method],
-                                                    "path", path, "meaning", route->meaning)) < 0)
+                                                    "path", route->path, "meaning", route->meaning)) < 0)
                         return NULL;
-        }
         return list ? json_pack("{s:i, s:s, s:O}", "schema", JSON_SCHEMA, "service", "tierprobed", "routes",
                                 list)
                     : NULL;

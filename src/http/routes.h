@@ -13,6 +13,11 @@ typedef struct Route {
         const char *parameters[QUERY_MAX + 1]; /* known query parameters */
         Method method;                         /* METHOD_GET serves HEAD too */
         bool takes_body;
+
+        /* What it answers when all is well. */
+        unsigned status;
+        const char *schema;   /* of its JSON, a name of schemas.json; NULL: it answers none */
+        const char *types[4]; /* the other content types, up to NULL */
 } Route;
 
 /* Finds the route of PATH and METHOD; RET_PART gets the part that the route leaves open. NULL: no such path
@@ -20,7 +25,11 @@ typedef struct Route {
 const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE],
                         char ret_allow[ALLOW_SIZE]);
 
+/* The INDEX-th route, NULL past the end. */
+const Route *route_at(size_t index);
+
 /* The handlers, by file. */
+enum MHD_Result handle_openapi(Request *request);      /* route-openapi.c */
 enum MHD_Result handle_status(Request *request);       /* route-status.c */
 json_t *route_status_document(const Service *service); /* NULL: out of memory */
 enum MHD_Result handle_healthz(Request *request);

@@ -93,6 +93,12 @@ def tierprobed():
 
 
 @pytest.fixture
+def other_releases(monkeypatch):
+    """Documents of other releases are served as they were written, whatever the description says."""
+    monkeypatch.setattr(Daemon, "described", False)
+
+
+@pytest.fixture
 def prometheus(tmp_path):
     """prometheus(TARGETS..., more configuration) starts one that scrapes them each second; it returns what evaluates a
     query: [(labels, value)]."""

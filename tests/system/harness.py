@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import pytest  # noqa: E402
 
 import lab  # noqa: E402
+from described import Description  # noqa: E402
 from lab.catalog import LIMITS  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("TIERPROBE_BUILD", ROOT / "build")).resolve()
@@ -103,6 +104,8 @@ def skip_when_held_up(run):
 
 class Daemon:
     """One tierprobed: started, asked over its socket, and stopped."""
+    _description = None
+    described = True  # each answer is held against the description; documents of other releases need not be
 
     def __init__(self, folder, command, listen, environment=None):
         self.folder = folder
@@ -121,7 +124,19 @@ class Daemon:
     def request(self, method, path, body=None, headers=None, timeout=30):
         with contextlib.closing(self.connection(timeout)) as connection:
             connection.request(method, path, body=body, headers=headers or {})
-            return Response(connection.getresponse())
+            answer = Response(connection.getresponse())
+        if self.described and answer.body:
+            self.description().check(method, path, answer.status, answer.headers["Content-Type"],
+                                     lambda: json.loads(answer.body))
+        return answer
+
+    def description(self):
+        """What the programs say of themselves; the same for all daemons of a build."""
+        if Daemon._description is None:
+            with contextlib.closing(self.connection(60)) as connection:
+                connection.request("GET", "/openapi.json")
+                Daemon._description = Description(json.loads(connection.getresponse().read()))
+        return Daemon._description
 
     def get(self, path, **options):
         return self.request("GET", path, **options)

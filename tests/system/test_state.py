@@ -25,6 +25,7 @@ def runs(service):
 
 # ---- other releases ----
 
+@pytest.mark.usefixtures("other_releases")
 @pytest.mark.slow
 def test_a_state_directory_of_release_1(daemon, folder):
     shutil.copytree(RELEASE_1, folder / "state")
@@ -46,6 +47,7 @@ def test_a_state_directory_of_release_1(daemon, folder):
     assert sorted(lifetime.values()) == [(64 + 1) * MIB, (64 + 32 + 24) * MIB]
 
 
+@pytest.mark.usefixtures("other_releases")
 @pytest.mark.slow
 def test_documents_of_a_later_release(daemon, folder):
     """An unknown reason, a missing field, a new field with another schema, a new state: all are served."""
@@ -67,6 +69,7 @@ def test_documents_of_a_later_release(daemon, folder):
     assert service.status["set_aside"] == 0
 
 
+@pytest.mark.usefixtures("other_releases")
 @pytest.mark.slow
 def test_damaged_documents_are_set_aside_and_counted(daemon, folder):
     shutil.copytree(RELEASE_1, folder / "state")
