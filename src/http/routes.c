@@ -2,6 +2,7 @@
 /* The table of routes, and the route that shows it. */
 
 #include "routes.h"
+#include "openapi.h"
 #include "reply.h"
 #include "route-page.h"
 
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum MHD_Result handle_index(Request *request);
+static enum MHD_Result handle_index(Request *request), handle_openapi(Request *request);
 
 #define JSON(name) .status = 200, .schema = (name)
 
@@ -140,11 +141,6 @@ const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE
         return NULL;
 }
 
-const Route *route_at(size_t index)
-{
-        return index < N_ROUTES ? &routes[index] : NULL;
-}
-
 static json_t *list_routes(void)
 {
         json_auto_t *list = json_array();
@@ -163,4 +159,9 @@ static enum MHD_Result handle_index(Request *request)
 {
         return route_page_is_wanted(request) ? reply_page(request)
                                              : reply_json(request, 200, list_routes(), CACHE_NEVER, NULL);
+}
+
+static enum MHD_Result handle_openapi(Request *request)
+{
+        return reply_openapi(request, routes, N_ROUTES);
 }

@@ -25,11 +25,7 @@ typedef struct Route {
 const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE],
                         char ret_allow[ALLOW_SIZE]);
 
-/* The INDEX-th route, NULL past the end. */
-const Route *route_at(size_t index);
-
 /* The handlers, by file. */
-enum MHD_Result handle_openapi(Request *request);      /* route-openapi.c */
 enum MHD_Result handle_status(Request *request);       /* route-status.c */
 json_t *route_status_document(const Service *service); /* NULL: out of memory */
 enum MHD_Result handle_healthz(Request *request);

@@ -62,7 +62,7 @@ def test_parameters_are_those_of_the_routes(document):
 
 def test_codes_are_those_of_the_programs(document):
     """Every code that the source gives a problem is in the description, and the other way round."""
-    source = "".join(path.read_text() for path in sorted((ROOT / "src/http").glob("*.c")) if path.name != "route-openapi.c")
+    source = "".join(path.read_text() for path in sorted((ROOT / "src/http").glob("*.c")) if path.name != "openapi.c")
     codes = set(re.findall(r'problem_set(?:_closing)?\(\s*\&?\w+,\s*\d{3},\s*"(\w+)"', source))
     codes |= set(re.findall(r'unauthorized\(problem,\s*"(\w+)"', source))
     start = re.search(r"json_start_code\(.*?\n\}", (ROOT / "src/json/documents.c").read_text(), re.DOTALL)[0]

@@ -4,7 +4,6 @@
 
 #include "openapi.h"
 #include "reply.h"
-#include "routes.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/iostat.h"
@@ -188,12 +187,11 @@ static const char *verb(Method method)
         return method == METHOD_POST ? "post" : method == METHOD_DELETE ? "delete" : "get";
 }
 
-static json_t *paths(void)
+static json_t *paths(const Route *routes, size_t n)
 {
         json_t *all = json_object();
-        const Route *route = NULL;
 
-        for (size_t i = 0; (route = route_at(i)); i++) {
+        for (const Route *route = routes; route < routes + n; route++) {
                 char path[64], part[16];
 
                 print_path(route->path, path, part);
@@ -210,13 +208,13 @@ static json_t *paths(void)
         return all;
 }
 
-enum MHD_Result handle_openapi(Request *request)
+enum MHD_Result reply_openapi(Request *request, const Route *routes, size_t n)
 {
         return reply_json(request, 200,
                           json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:s}}}}", "openapi",
                                     "3.1.0", "info", "title", "tierprobed", "version", TIERPROBE_VERSION,
                                     "summary", "Whether a host's disks are fit to be a database's cache",
-                                    "paths", paths(), "components", "schemas", schemas(), "securitySchemes",
-                                    "token", "type", "http", "scheme", "bearer"),
+                                    "paths", paths(routes, n), "components", "schemas", schemas(),
+                                    "securitySchemes", "token", "type", "http", "scheme", "bearer"),
                           CACHE_REVALIDATE, NULL);
 }
