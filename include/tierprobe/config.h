@@ -49,6 +49,7 @@ typedef struct Config {
         ScheduleRules schedule;
         GuardRules guard;
         HistoryRules keep;
+        char *feature_file;                    /* where the standing verdicts are published; NULL: nowhere */
         Profile profiles[CONFIG_MAX_PROFILES]; /* [0] is "procedure" */
         size_t n_profiles;
         TargetConfig targets[CONFIG_MAX_TARGETS];

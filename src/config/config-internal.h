@@ -44,6 +44,7 @@ typedef enum Section {
         SECTION_SCHEDULE,
         SECTION_GUARD,
         SECTION_HISTORY,
+        SECTION_PUBLISH,
         SECTION_PROFILE,
         SECTION_TARGET,
         _SECTION_MAX,

@@ -27,6 +27,11 @@ static const Parameter sampling_parameters[] = {
           .max = 31 * NS_PER_DAY, .right = "a duration from 1m to 31d, such as 1d" },
 };
 
+static const Parameter publish_parameters[] = {
+        { "feature_file", &type_path, offsetof(Config, feature_file), .unset = "none",
+          .right = "an absolute path, or none" },
+};
+
 static const Parameter target_parameters[] = {
         { "path", &type_path, offsetof(TargetConfig, path),
           .right = "the absolute path of an existing directory, such as /db2/cache" },
@@ -46,6 +51,11 @@ static const Parameter *sampling_parameter(size_t index)
         return index < ELEMENTSOF(sampling_parameters) ? &sampling_parameters[index] : NULL;
 }
 
+static const Parameter *publish_parameter(size_t index)
+{
+        return index < ELEMENTSOF(publish_parameters) ? &publish_parameters[index] : NULL;
+}
+
 static const Parameter *target_parameter(size_t index)
 {
         return index < ELEMENTSOF(target_parameters) ? &target_parameters[index] : NULL;
@@ -58,6 +68,7 @@ const SectionRow config_sections[_SECTION_MAX] = {
         [SECTION_SCHEDULE] = { "schedule", false, offsetof(Config, schedule), schedule_parameter },
         [SECTION_GUARD] = { "guard", false, offsetof(Config, guard), guard_parameter },
         [SECTION_HISTORY] = { "history", false, offsetof(Config, keep), history_parameter },
+        [SECTION_PUBLISH] = { "publish", false, 0, publish_parameter },
         [SECTION_PROFILE] = { "profile", true, 0, profile_parameter },
         [SECTION_TARGET] = { "target", true, 0, target_parameter },
 };

@@ -9,6 +9,7 @@
 #include "parts.h"
 #include "paths.h"
 #include "plan.h"
+#include "publish.h"
 #include "readers.h"
 #include "reload.h"
 #include "start.h"
@@ -39,6 +40,7 @@ struct Manager {
         ConfigOptions options;
         Parts parts;
         Reload *reload;
+        Publish *publish;
         MountWatch mounts;
         sd_event_source *idle; /* goes through the samples of before the start */
         Service service;
@@ -228,6 +230,20 @@ static int on_idle(sd_event_source *source, void *userdata)
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
+static void publish(Manager *manager)
+{
+        const Parts *parts = &manager->parts;
+        const TargetConfig *targets[CONFIG_MAX_TARGETS];
+        Verdict verdicts[CONFIG_MAX_TARGETS];
+
+        for (size_t i = 0; i < parts->n_targets; i++) {
+                targets[i] = parts->targets[i]->config;
+                verdicts[i] = verdicts_of(parts->verdicts, parts->targets[i])->verdict;
+        }
+        publish_verdicts(manager->publish, parts->config->feature_file, targets, verdicts, parts->n_targets,
+                         parts->state_fd);
+}
+
 static void on_tick(void *userdata)
 {
         Manager *manager = userdata;
@@ -241,6 +257,7 @@ static void on_tick(void *userdata)
         (void) probe_reap_abandoned();
         past_work(parts->past);
         ledger_file_work(parts->ledger);
+        publish(manager);
 }
 
 static void on_mounts_changed(void *userdata)
@@ -406,6 +423,8 @@ static int make_parts(Manager *manager)
                 r = verdicts_new(&parts->verdicts,
                                  &(VerdictsEvents){ .userdata = manager, .changed = on_verdict_changed });
         if (r >= 0)
+                r = publish_new(&manager->publish);
+        if (r >= 0)
                 r = timetable_new(&parts->timetable, manager->event,
                                   &(TimetableEvents){ .userdata = manager, .due = on_due });
         if (r >= 0)
@@ -465,6 +484,7 @@ Manager *manager_free(Manager *manager)
         ticker_stop(&manager->parts.ticker);
         sd_event_source_unref(manager->idle);
         reload_free(manager->reload);
+        publish_free(manager->publish);
         runs_free(manager->parts.runs);
         timetable_free(manager->parts.timetable);
         verdicts_free(manager->parts.verdicts);
