@@ -58,9 +58,11 @@ typedef struct Config {
 
 /* What the command line says; NULL: not given. It wins over files. */
 typedef struct ConfigOptions {
-        const char *file;   /* NULL: CONFIG_FILE_DEFAULT, which may be missing when there is a path */
-        const char *path;   /* one target named "cache" in place of the files' targets; made absolute */
-        const char *listen; /* in place of the files' addresses; several separated by commas or spaces */
+        const char *file;        /* NULL: CONFIG_FILE_DEFAULT, which may be missing when there is a path */
+        const char *path;        /* one target named "cache" in place of the files' targets; made absolute */
+        const char *listen;      /* in place of the files' addresses; several separated by commas or spaces */
+        const char *runtime_dir; /* where nothing else is said, a socket tierprobed.sock in it is listened on,
+                                    too */
 } ConfigOptions;
 
 /* Reads the file, its drop-ins (FILE.d/NAME.conf in the order of their names), and the options on top; fills

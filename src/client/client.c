@@ -121,7 +121,9 @@ void client_freep(Client **client)
 
 const char *client_default_url(void)
 {
-        return access(CLIENT_SOCKET_DEFAULT, F_OK) == 0 ? "unix:" CLIENT_SOCKET_DEFAULT : CLIENT_URL_DEFAULT;
+        /* One that this user may not connect to is none: reading over loopback needs no permission. */
+        return access(CLIENT_SOCKET_DEFAULT, R_OK | W_OK) == 0 ? "unix:" CLIENT_SOCKET_DEFAULT
+                                                               : CLIENT_URL_DEFAULT;
 }
 
 /* ---- one request ---- */

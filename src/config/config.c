@@ -13,7 +13,17 @@
 
 /* ---- defaults ---- */
 
-static Config *config_new_default(void)
+/* A service manager's folder for sockets, when it gives one that can be. */
+static void add_default_socket(Config *config, const char *runtime_dir)
+{
+        bool is_one = runtime_dir && *runtime_dir == '/' && !strchr(runtime_dir, ':');
+        _cleanup_free_ char *text = is_one ? path_format("unix:%s/tierprobed.sock", runtime_dir) : NULL;
+
+        if (text && address_parse(text, &config->listen[config->n_listen], NULL) == 0)
+                config->n_listen++;
+}
+
+static Config *config_new_default(const char *runtime_dir)
 {
         _cleanup_(config_freep) Config *config = calloc(1, sizeof *config);
         const Profile *profile = NULL;
@@ -22,6 +32,7 @@ static Config *config_new_default(void)
                 return NULL;
         if (address_parse(LISTEN_DEFAULT, &config->listen[0], NULL) == 0)
                 config->n_listen = 1;
+        add_default_socket(config, runtime_dir);
         config->sample_interval_ns = NS_PER_S;
         config->history_ns = 24 * 3600 * NS_PER_S;
         config->limits = limits_default();
@@ -182,7 +193,7 @@ static int load(const ConfigOptions *options, bool need_targets, Config **ret, c
 {
         Faults faults = { 0 };
         _cleanup_free_ Loader *loader = calloc(1, sizeof *loader);
-        _cleanup_(config_freep) Config *config = config_new_default();
+        _cleanup_(config_freep) Config *config = config_new_default(options->runtime_dir);
 
         *ret_error = NULL;
         if (!loader || !config)

@@ -206,7 +206,8 @@ static int serve(const Options *options, Config *config)
 
 int daemon_main(int argc, char *argv[])
 {
-        Options options = { .roots = { .procfs = "/proc", .sysfs = "/sys" } };
+        Options options = { .roots = { .procfs = "/proc", .sysfs = "/sys" },
+                            .config.runtime_dir = getenv("RUNTIME_DIRECTORY") };
         _cleanup_(config_freep) Config *config = NULL;
         _cleanup_free_ char *error = NULL;
 
