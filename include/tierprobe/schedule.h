@@ -17,7 +17,7 @@ typedef struct ScheduleWindow {
 
 typedef struct ScheduleRules {
         uint64_t interval_ns;  /* 0: never */
-        uint64_t jitter_ns;    /* up to this much is added, differently for each target and run */
+        uint64_t jitter_ns;    /* up to this much is added, differently for each host and target */
         bool catch_up;         /* an overdue run is made up soon, else it is skipped to the next due time */
         ScheduleWindow window; /* of local time: when set, runs start only inside */
 } ScheduleRules;
@@ -52,21 +52,23 @@ const Parameter *guard_parameter(size_t index);
 
 /* When the next run is due, in nanoseconds of CLOCK_REALTIME, or SCHEDULE_NEVER.
  *
+ * Due times are whole intervals of local time (24h: midnight, 6h: 0, 6, 12 and 18 o'clock), moved into the
+ * next window when they lie in none, plus SEED's place within the jitter, as far as the window goes: the same
+ * seed has the same time of every day, whatever runs came late or were asked for in between, and in summer
+ * and winter.
+ *
  * LAST_REAL_NS is when the last run of the target began (any trigger), 0 when there was none; NOW_REAL_NS is
- * now; SEED picks the jitter: the same seed gives the same time, so asking again later with the same last run
- * and seed does not put a run off. A last run in the future (the clock was set back) counts as now.
+ * now. A last run in the future (the clock was set back) counts as now. The next run is at least a quarter
+ * of an interval, less the jitter, after it.
  *
- * Without a window a run is due interval after the last one, plus its jitter. With one it starts in the
- * window that the due time falls into, or the next one: so that 24h means once a night, a run may start up to
- * its jitter, or a 24th of the interval, before it is due, but in another window than the last one's.
- *
- * A run is never due at start-up itself: the earliest is min(interval, 1 min) from now. An overdue one is due
- * then (in a window: when one is open) if catch_up, else at the next of its due times; so is the first run
- * ever, whose due times without catch_up are whole intervals since the epoch. */
+ * A run is never due at start-up itself: the earliest is min(interval, 2 min) from now. An overdue one, and
+ * the first ever, is due then (in a window: when one is open) if catch_up, else at the next of its due times.
+ */
 int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns, uint64_t seed);
 
 /* Whether a run should have begun by now and schedule_next() makes up for it. */
-bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns);
+bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns,
+                         uint64_t seed);
 
 /* Whether NOW_REAL_NS lies in the window (true without one): for the moment a timer fires, since the clock
  * may have been set in the meantime. */

@@ -6,6 +6,7 @@
 #include "journal.h"
 #include "manager.h"
 #include "paths.h"
+#include "timetable.h"
 #include "web.h"
 
 #include "tierprobe/cleanup.h"
@@ -157,25 +158,32 @@ static const char *default_state_dir(void)
         return directory && *directory && !strchr(directory, ':') ? directory : STATE_DIR_DEFAULT;
 }
 
+#define RUNS_SHOWN 5
+
+/* The next due times of each target, as the daemon has them for one that was not tested a short while ago. */
 static void show_schedule(const Config *config)
 {
+        const ScheduleRules *rules = &config->schedule;
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
-        char text[RFC3339_SIZE];
 
         for (size_t i = 0; i < config->n_targets; i++) {
-                int64_t last_ns = now_ns, at_ns = now_ns; /* as for a target that comes now */
+                const TargetConfig *target = &config->targets[i];
+                int64_t at_ns = now_ns, last_ns = now_ns - (int64_t) (rules->interval_ns / 4);
 
-                (void) printf("%s (%s):", config->targets[i].name, config->targets[i].path);
-                for (int n = 0; n < 5; n++) {
-                        int64_t next_ns =
-                                schedule_next(&config->schedule, last_ns, at_ns,
-                                              schedule_seed(config->targets[i].name, (uint64_t) at_ns));
-                        if (next_ns == SCHEDULE_NEVER)
+                (void) printf("%s (%s, profile %s):%s\n", target->name, target->path, target->profile,
+                              rules->interval_ns == 0 ? " never, [schedule] interval is never" : "");
+                for (int n = 0; n < RUNS_SHOWN; n++) {
+                        int64_t next_ns = schedule_next(rules, last_ns, at_ns, timetable_seed(target->name));
+                        time_t seconds = next_ns / (int64_t) NS_PER_S;
+                        char text[64];
+                        struct tm tm;
+
+                        if (next_ns == SCHEDULE_NEVER || !localtime_r(&seconds, &tm) ||
+                            strftime(text, sizeof text, "%a %Y-%m-%d %H:%M:%S %z", &tm) == 0)
                                 break;
-                        (void) printf(" %s", rfc3339_format(text, next_ns));
+                        (void) printf("  %s\n", text);
                         last_ns = at_ns = next_ns;
                 }
-                (void) printf("%s\n", last_ns > now_ns ? "" : " never");
         }
 }
 

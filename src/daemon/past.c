@@ -73,7 +73,10 @@ static char *print_run(const RunRecord *record, bool evidence, size_t *ret_size)
 {
         json_auto_t *document = json_run(record, evidence);
 
-        return document ? json_document(document, ret_size) : NULL;
+        /* It may be served as it is, if this process ends before the run. */
+        if (!document || json_object_set_new(document, "schema", json_integer(JSON_SCHEMA)) < 0)
+                return NULL;
+        return json_document(document, ret_size);
 }
 
 /* ---- runs under way ---- */

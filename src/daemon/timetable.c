@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <systemd/sd-id128.h>
+
 /* Slewing and leap seconds are smaller steps than this; a clock that is set moves further. */
 #define CLOCK_STEP_NS (2 * (int64_t) NS_PER_S)
 
@@ -78,7 +80,7 @@ static void plan(Entry *entry)
 {
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         int64_t from_ns = now_ns > entry->not_before_real_ns ? now_ns : entry->not_before_real_ns;
-        uint64_t seed = schedule_seed(entry->name, (uint64_t) entry->last_real_ns);
+        uint64_t seed = timetable_seed(entry->name);
 
         set_time(entry, schedule_next(&entry->timetable->rules, entry->last_real_ns, from_ns, seed), now_ns);
 }
@@ -99,6 +101,18 @@ static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 /* ---- the outside ---- */
+
+uint64_t timetable_seed(const char *target)
+{
+        static const sd_id128_t application =
+                SD_ID128_MAKE(6b, 0e, 52, 3c, 41, 9d, 4f, 0a, 9e, 27, 5d, 8f, 70, c1, 3b, 84);
+        sd_id128_t host;
+
+        /* A host without an id keeps to the names of its targets. */
+        if (sd_id128_get_machine_app_specific(application, &host) < 0)
+                host = SD_ID128_NULL;
+        return schedule_seed(target, host.qwords[0] ^ host.qwords[1]);
+}
 
 int timetable_new(Timetable **ret, sd_event *event, const TimetableEvents *events)
 {
@@ -144,8 +158,9 @@ void timetable_plan(Timetable *timetable, Target *target, const char *name, int6
         if (i == CONFIG_MAX_TARGETS)
                 return; /* cannot be: there is one for each target of a configuration */
         Entry *entry = &timetable->entries[i];
-        entry->missed = !entry->target && schedule_is_overdue(&timetable->rules, last_real_ns,
-                                                              (int64_t) clock_ns(CLOCK_REALTIME));
+        entry->missed = !entry->target &&
+                        schedule_is_overdue(&timetable->rules, last_real_ns,
+                                            (int64_t) clock_ns(CLOCK_REALTIME), timetable_seed(name));
         entry->timetable = timetable;
         entry->target = target;
         memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);

@@ -21,6 +21,10 @@ typedef struct TimetableEvents {
         void (*due)(Target *target, bool missed, void *userdata);
 } TimetableEvents;
 
+/* A target's place in the jitter: of this host (its machine id, which nobody can tell from it) and the
+ * target. */
+uint64_t timetable_seed(const char *target);
+
 int timetable_new(Timetable **ret, sd_event *event, const TimetableEvents *events);
 Timetable *timetable_free(Timetable *timetable);
 void timetable_freep(Timetable **timetable);

@@ -16,7 +16,7 @@
 #define SEARCH_MIN (4 * DAY_MIN)
 
 #define STALE_WITHOUT_SCHEDULE_NS (7 * 24 * 3600 * NS_PER_S)
-#define SOONEST_NS (60 * NS_PER_S)
+#define SOONEST_NS (120 * NS_PER_S)
 
 /* ---- numbers that cannot run over ---- */
 
@@ -130,63 +130,81 @@ static int64_t move_into_window(const ScheduleRules *rules, int64_t at_ns, uint6
         return opening < 0 ? SCHEDULE_NEVER : place_in_window(rules, opening * (int64_t) NS_PER_S, seed);
 }
 
+/* ---- the grid ---- */
+
+/* How far local time is ahead of UTC. */
+static int64_t zone_offset_ns(int64_t ns)
+{
+        struct tm tm;
+        time_t time = ns / (int64_t) NS_PER_S;
+
+        return localtime_r(&time, &tm) ? tm.tm_gmtoff * (int64_t) NS_PER_S : 0;
+}
+
+/* The first due time that is not before FROM_NS. Due times are whole intervals of local time, counted from
+ * its epoch: those of a day come at midnight, in summer and in winter. */
+static int64_t next_due(uint64_t interval_ns, int64_t from_ns)
+{
+        int64_t offset_ns = zone_offset_ns(from_ns), local_ns = 0;
+
+        if (from_ns <= 0 || interval_ns > INT64_MAX || __builtin_add_overflow(from_ns, offset_ns, &local_ns))
+                return from_ns <= 0 ? 0 : SCHEDULE_NEVER;
+        int64_t interval = (int64_t) interval_ns, behind_ns = local_ns % interval;
+        local_ns = behind_ns > 0 ? add(local_ns, (uint64_t) (interval - behind_ns)) : local_ns;
+        /* Where the clocks change in between, what was found may be before it. */
+        for (int i = 0; i < 3 && local_ns != SCHEDULE_NEVER; i++) {
+                int64_t due_ns = local_ns - zone_offset_ns(local_ns - offset_ns);
+
+                if (due_ns >= from_ns)
+                        return due_ns;
+                local_ns = add(local_ns, interval_ns);
+        }
+        return local_ns == SCHEDULE_NEVER ? local_ns : from_ns;
+}
+
 /* ---- the next run ---- */
 
-/* When a run due at DUE_NS is meant to start, had the machine been up all the time.
- *
- * In another window than the last run's it may start somewhat before it is due: a due time that moved on by
- * its jitter with every run would soon fall behind the window's end and lose a whole day. */
-static int64_t planned(const ScheduleRules *rules, int64_t last_ns, int64_t due_ns, uint64_t seed)
+/* When a run due at DUE_NS is meant to start, had the machine been up all the time. */
+static int64_t planned(const ScheduleRules *rules, int64_t due_ns, uint64_t seed)
 {
-        int64_t at_ns = add(due_ns, spread(rules->jitter_ns, seed));
+        if (due_ns == SCHEDULE_NEVER || !rules->window.set)
+                return due_ns == SCHEDULE_NEVER ? due_ns : add(due_ns, spread(rules->jitter_ns, seed));
+        return in_window(rules, due_ns / (int64_t) NS_PER_S) ? place_in_window(rules, due_ns, seed)
+                                                             : move_into_window(rules, due_ns, seed);
+}
+
+/* The first start that is not before BOUND_NS.
+ *
+ * A due time between windows stands for the opening after it; that it has passed itself must not put the run
+ * off, however often this is asked. */
+static int64_t next_start(const ScheduleRules *rules, int64_t bound_ns, uint64_t seed)
+{
+        uint64_t jitter_ns = spread(rules->jitter_ns, seed);
+        int64_t from_ns = (uint64_t) bound_ns > jitter_ns ? bound_ns - (int64_t) jitter_ns : 0;
+        int64_t due_ns = bound_ns == SCHEDULE_NEVER ? SCHEDULE_NEVER : next_due(rules->interval_ns, from_ns);
+        int64_t at_ns = planned(rules, due_ns, seed);
 
         if (!rules->window.set || at_ns == SCHEDULE_NEVER)
                 return at_ns;
-        int64_t due = due_ns / (int64_t) NS_PER_S;
-        if (!in_window(rules, due))
-                return move_into_window(rules, due_ns, seed);
-        int64_t opening_ns = search_back(rules, due, true) * (int64_t) NS_PER_S;
-        if (last_ns >= opening_ns)
-                return move_into_window(rules, at_ns, seed);
-
-        uint64_t early_ns = rules->interval_ns / 24;
-        if (early_ns < rules->jitter_ns)
-                early_ns = shorter(rules->jitter_ns, rules->interval_ns / 2);
-        return place_in_window(rules, later(opening_ns, due_ns - (int64_t) early_ns), seed);
-}
-
-/* The first of AT_NS + k intervals that is not before NOT_BEFORE_NS. */
-static int64_t next_on_grid(int64_t at_ns, uint64_t interval_ns, int64_t not_before_ns)
-{
-        uint64_t ahead_ns = 0;
-
-        if (at_ns >= not_before_ns)
-                return at_ns;
-        uint64_t behind_ns = (uint64_t) not_before_ns - (uint64_t) at_ns;
-        uint64_t n = behind_ns / interval_ns + (behind_ns % interval_ns != 0);
-        return __builtin_mul_overflow(n, interval_ns, &ahead_ns) ? SCHEDULE_NEVER : add(at_ns, ahead_ns);
-}
-
-/* The next of the due times after a missed one, DUE_NS. One between windows stands for the opening after it;
- * that it has passed itself must not put the run off, however often this is asked. */
-static int64_t next_due_time(const ScheduleRules *rules, int64_t due_ns, int64_t now_ns, uint64_t seed)
-{
-        int64_t next_ns = next_on_grid(due_ns, rules->interval_ns, now_ns);
-
-        if (!rules->window.set || next_ns == SCHEDULE_NEVER)
-                return next_ns;
-        int64_t now = now_ns / (int64_t) NS_PER_S;
+        if (at_ns < bound_ns) /* the window's end has cut its jitter */
+                at_ns = planned(rules, next_due(rules->interval_ns, due_ns + 1), seed);
+        int64_t bound = bound_ns / (int64_t) NS_PER_S;
         int64_t opening =
-                in_window(rules, now) ? search_back(rules, now, true) : search_ahead(rules, now, true);
+                in_window(rules, bound) ? search_back(rules, bound, true) : search_ahead(rules, bound, true);
         if (opening < 0)
                 return SCHEDULE_NEVER;
-        int64_t closing_before = search_back(rules, opening, false);
-        int64_t start_ns = place_in_window(rules, opening * (int64_t) NS_PER_S, seed);
-        int64_t in_window_ns = move_into_window(rules, next_ns, seed);
-        bool stands_for_opening =
-                next_on_grid(due_ns, rules->interval_ns, closing_before * (int64_t) NS_PER_S) <
-                opening * (int64_t) NS_PER_S;
-        return stands_for_opening && start_ns >= now_ns && start_ns < in_window_ns ? start_ns : in_window_ns;
+        int64_t closing_before_ns = search_back(rules, opening, false) * (int64_t) NS_PER_S;
+        int64_t opening_ns = opening * (int64_t) NS_PER_S;
+        int64_t start_ns = place_in_window(rules, opening_ns, seed);
+        bool stands_for_opening = next_due(rules->interval_ns, closing_before_ns) < opening_ns;
+        return stands_for_opening && start_ns >= bound_ns && start_ns < at_ns ? start_ns : at_ns;
+}
+
+/* When the run after the one at LAST_NS (0: there was none) is meant to start. One that came late, or was
+ * asked for in between, stands for a start that is less than a quarter of an interval away. */
+static int64_t start_after(const ScheduleRules *rules, int64_t last_ns, uint64_t seed)
+{
+        return last_ns > 0 ? next_start(rules, add(last_ns, rules->interval_ns / 4), seed) : 0;
 }
 
 int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns, uint64_t seed)
@@ -197,24 +215,19 @@ int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t 
         int64_t last_ns = last_real_ns > now_ns ? now_ns : later(last_real_ns, 0);
         int64_t soonest_ns = add(now_ns, shorter(rules->interval_ns, SOONEST_NS));
 
-        /* Without a last run the due times begin at the epoch, so that a daemon that does not catch up and
-         * is restarted more often than it runs does not put off its first run for ever. */
-        int64_t due_ns = last_ns > 0 ? add(last_ns, rules->interval_ns) : 0;
-        int64_t at_ns = planned(rules, last_ns, due_ns, seed);
+        int64_t at_ns = start_after(rules, last_ns, seed);
         if (at_ns < now_ns)
-                at_ns = rules->catch_up ? soonest_ns
-                                        : next_due_time(rules, add(due_ns, spread(rules->jitter_ns, seed)),
-                                                        now_ns, seed);
+                at_ns = rules->catch_up ? soonest_ns : next_start(rules, now_ns, seed);
         at_ns = later(at_ns, soonest_ns);
         if (!rules->window.set || at_ns == SCHEDULE_NEVER)
                 return at_ns;
         return move_into_window(rules, at_ns, seed);
 }
 
-bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns)
+bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns, uint64_t seed)
 {
         return rules->interval_ns > 0 && rules->catch_up && last_real_ns > 0 &&
-               add(add(last_real_ns, rules->interval_ns), rules->jitter_ns) < now_real_ns;
+               start_after(rules, last_real_ns, seed) < now_real_ns;
 }
 
 uint64_t schedule_stale_after_ns(const ScheduleRules *rules)

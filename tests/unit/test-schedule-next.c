@@ -21,6 +21,7 @@
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
 #define DAY (24 * HOUR)
+#define SOONEST (2 * MINUTE) /* after a start */
 
 static void set_zone(const char *zone)
 {
@@ -72,6 +73,12 @@ static bool face_in_window(const ScheduleRules *rules, int64_t ns)
         return since < length;
 }
 
+/* As different as machine ids are. */
+static uint64_t mix_host(uint64_t host)
+{
+        return (host + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static uint64_t random_u64(void)
 {
         return (uint64_t) random() << 33 ^ (uint64_t) random() << 11 ^ (uint64_t) random();
@@ -86,11 +93,12 @@ static void test_plain(void **state)
 
         (void) state;
         assert_true(schedule_next(&(ScheduleRules){ .interval_ns = 0 }, 0, now, 1) == SCHEDULE_NEVER);
-        assert_int_equal(schedule_next(&rules, now - HOUR, now, 1), now - HOUR + DAY);
-        assert_int_equal(schedule_next(&rules, 0, now, 1), now + MINUTE);             /* never ran */
-        assert_int_equal(schedule_next(&rules, now - 3 * DAY, now, 1), now + MINUTE); /* overdue */
-        assert_int_equal(schedule_next(&rules, now + DAY, now, 1), now + DAY);        /* clock set back */
-        assert_int_equal(schedule_next(&rules, now - DAY + 1, now, 1), now + MINUTE);
+        set_zone("UTC");
+        assert_int_equal(schedule_next(&rules, now - HOUR, now, 1), now + 12 * HOUR);
+        assert_int_equal(schedule_next(&rules, 0, now, 1), now + SOONEST);               /* never ran */
+        assert_int_equal(schedule_next(&rules, now - 3 * DAY, now, 1), now + SOONEST);   /* overdue */
+        assert_int_equal(schedule_next(&rules, now + DAY, now, 1), now + 12 * HOUR);     /* clock set back */
+        assert_int_equal(schedule_next(&rules, now - 26 * HOUR, now, 1), now + SOONEST); /* missed midnight */
         rules.interval_ns = 2 * NS_PER_S;
         assert_int_equal(schedule_next(&rules, now - HOUR, now, 1), now + 2 * SECOND);
 }
@@ -102,19 +110,20 @@ static void test_without_catching_up(void **state)
 
         (void) state;
         rules.catch_up = false;
-        assert_int_equal(schedule_next(&rules, now - HOUR, now, 1), now - HOUR + DAY);
-        assert_int_equal(schedule_next(&rules, now - 49 * HOUR, now, 1), now + 23 * HOUR);
+        set_zone("UTC");
+        assert_int_equal(schedule_next(&rules, now - HOUR, now, 1), now + 12 * HOUR);
+        assert_int_equal(schedule_next(&rules, now - 49 * HOUR, now, 1), now + 12 * HOUR);
         assert_time(schedule_next(&rules, 0, now, 1), "2026-12-01T00:00:00.000Z");
 
         /* Asked again between the due time and its jitter, the run is not lost. */
         rules.jitter_ns = (uint64_t) HOUR;
+        int64_t midnight = now + 12 * HOUR;
         for (uint64_t seed = 0; seed < seeds_of(100); seed++) {
-                int64_t next = schedule_next(&rules, now - DAY + MINUTE, now - HOUR, seed);
+                int64_t next = schedule_next(&rules, now, midnight - 30 * MINUTE, seed);
 
-                assert_true(next >= now + MINUTE && next < now + MINUTE + HOUR);
-                if (next > now + 3 * MINUTE)
-                        assert_int_equal(schedule_next(&rules, now - DAY + MINUTE, next - 2 * MINUTE, seed),
-                                         next);
+                assert_true(next >= midnight && next < midnight + HOUR);
+                if (next > midnight + 3 * MINUTE)
+                        assert_int_equal(schedule_next(&rules, now, next - 2 * MINUTE, seed), next);
         }
 }
 
@@ -140,8 +149,9 @@ static void test_jitter_spreads(void **state)
         unsigned tenths[10] = { 0 };
 
         (void) state;
+        set_zone("UTC");
         for (uint64_t i = 0; i < 10000; i++) {
-                int64_t j = schedule_next(&rules, now, now, schedule_seed("cache", i)) - now - DAY;
+                int64_t j = schedule_next(&rules, now, now, schedule_seed("cache", i)) - now - 12 * HOUR;
 
                 assert_true(j >= 0 && j < HOUR);
                 tenths[j / (HOUR / 10)]++;
@@ -180,8 +190,9 @@ static void test_random(void **state)
                 if (next == SCHEDULE_NEVER)
                         continue;
                 assert_true(rules.interval_ns != 0);
-                assert_true(next - now >= (int64_t) (rules.interval_ns < 60 * NS_PER_S ? rules.interval_ns
-                                                                                       : 60 * NS_PER_S));
+                assert_true(next - now >= (int64_t) (rules.interval_ns < (uint64_t) SOONEST
+                                                             ? rules.interval_ns
+                                                             : (uint64_t) SOONEST));
                 if (rules.window.set)
                         assert_true(face_in_window(&rules, next));
         }
@@ -199,19 +210,19 @@ static void test_window_by_example(void **state)
         /* Last run last night: tonight at the window's opening. */
         assert_time(schedule_next(&rules, at("2026-11-30T00:30:00Z"), at("2026-11-30T00:31:00Z"), 1),
                     "2026-12-01T00:00:00.000Z");
-        /* At noon: not before 24 hours, so in the night after. */
+        /* At noon, by hand: that moves no other run. */
         assert_time(schedule_next(&rules, at("2026-11-30T11:00:00Z"), at("2026-11-30T11:01:00Z"), 1),
-                    "2026-12-02T00:00:00.000Z");
+                    "2026-12-01T00:00:00.000Z");
         /* Never ran, at noon: tonight. In the window: soon. */
         assert_time(schedule_next(&rules, 0, at("2026-11-30T11:00:00Z"), 1), "2026-12-01T00:00:00.000Z");
-        assert_time(schedule_next(&rules, 0, at("2026-11-30T02:00:00Z"), 1), "2026-11-30T02:01:00.000Z");
+        assert_time(schedule_next(&rules, 0, at("2026-11-30T02:00:00Z"), 1), "2026-11-30T02:02:00.000Z");
         /* Too late for this window. */
         assert_time(schedule_next(&rules, 0, at("2026-11-30T03:59:30Z"), 1), "2026-12-01T00:00:00.000Z");
 
         /* Shorter than the window: as it is within, then the next night. */
         rules.interval_ns = (uint64_t) HOUR;
         assert_time(schedule_next(&rules, at("2026-11-30T00:30:00Z"), at("2026-11-30T00:31:00Z"), 1),
-                    "2026-11-30T01:30:00.000Z");
+                    "2026-11-30T01:00:00.000Z");
         assert_time(schedule_next(&rules, at("2026-11-30T03:30:00Z"), at("2026-11-30T03:31:00Z"), 1),
                     "2026-12-01T00:00:00.000Z");
 
@@ -219,15 +230,15 @@ static void test_window_by_example(void **state)
         rules.interval_ns = (uint64_t) DAY;
         rules.catch_up = false;
         assert_time(schedule_next(&rules, at("2026-11-27T00:30:00Z"), at("2026-11-30T01:00:00Z"), 1),
-                    "2026-12-01T00:30:00.000Z");
+                    "2026-12-01T00:00:00.000Z");
         rules.catch_up = true;
         assert_time(schedule_next(&rules, at("2026-11-27T00:30:00Z"), at("2026-11-30T01:00:00Z"), 1),
-                    "2026-11-30T01:01:00.000Z");
+                    "2026-11-30T01:02:00.000Z");
 
         /* Over midnight. */
         rules = windowed(DAY, 0, 22 * 60, 4 * 60);
         assert_time(schedule_next(&rules, 0, at("2026-11-30T11:00:00Z"), 1), "2026-11-30T21:00:00.000Z");
-        assert_time(schedule_next(&rules, 0, at("2026-11-30T22:59:30Z"), 1), "2026-11-30T23:00:30.000Z");
+        assert_time(schedule_next(&rules, 0, at("2026-11-30T22:59:30Z"), 1), "2026-11-30T23:01:30.000Z");
         assert_true(schedule_may_start(&rules, at("2026-11-30T21:00:00Z")));
         assert_true(schedule_may_start(&rules, at("2026-11-30T02:59:59Z")));
         assert_false(schedule_may_start(&rules, at("2026-11-30T03:00:00Z")));
@@ -277,13 +288,12 @@ static void test_years_of_nights(void **state)
                         int runs = 0, long_gaps = 0;
 
                         while (now < end) {
-                                int64_t next = schedule_next(&rules, last, now,
-                                                             schedule_seed("cache", (uint64_t) last));
+                                int64_t next = schedule_next(&rules, last, now, schedule_seed("cache", w));
 
                                 assert_true(face_in_window(&rules, next));
                                 assert_true(schedule_may_start(&rules, next));
                                 assert_true(next > now);
-                                if (last) {
+                                if (runs > 1) { /* the first one is soon after the start */
                                         assert_true(next - last >= 23 * HOUR);
                                         assert_true(next - last <= 52 * HOUR);
                                         long_gaps += next - last > 27 * HOUR;
@@ -320,11 +330,14 @@ static void test_years_of_trouble(void **state)
                 if (rules.window.start_min == rules.window.end_min || random() % 4 == 0)
                         rules.window.set = false;
                 for (int step = 0; step < 400; step++) {
-                        uint64_t jitter_seed = schedule_seed("cache", (uint64_t) last);
+                        uint64_t jitter_seed = schedule_seed("cache", seed);
                         int64_t next = schedule_next(&rules, last, now, jitter_seed);
 
                         if (rules.window.set)
                                 assert_true(face_in_window(&rules, next));
+                        if (last > 0 && last <= now)
+                                assert_true(next - last >=
+                                            (int64_t) rules.interval_ns / 4 - (int64_t) rules.jitter_ns);
                         switch (random() % 12) {
                         case 0: /* asked again on the way: not put off, if the last run is not in the future
                                  */
@@ -364,13 +377,91 @@ static void test_years_of_trouble(void **state)
                                 break;
                         }
                         /* Up: at most the interval, its jitter and what the window makes of it. */
-                        assert_true(next - waiting_since <= (int64_t) rules.interval_ns +
-                                                                    (int64_t) rules.jitter_ns + 2 * DAY +
-                                                                    2 * HOUR);
+                        assert_true(next - waiting_since <=
+                                    (int64_t) (rules.interval_ns + rules.interval_ns / 4) +
+                                            (int64_t) rules.jitter_ns + 2 * DAY + 2 * HOUR);
                         last = waiting_since = next;
                         now = next + MINUTE;
                 }
         }
+}
+
+/* ---- no drift ---- */
+
+static int second_of_day(int64_t ns)
+{
+        struct tm tm;
+        time_t seconds = ns / SECOND;
+
+        assert_non_null(localtime_r(&seconds, &tm));
+        return (tm.tm_hour * 60 + tm.tm_min) * 60 + tm.tm_sec;
+}
+
+/* A year of days, in which runs come late, are missed and are asked for by hand: when one comes by the clock,
+ * it is at the same time of day as ever, but for a jitter that reaches into an hour that a day does not have.
+ */
+static void test_a_year_without_drift(void **state)
+{
+        static const char *const zones[] = { "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata" };
+
+        (void) state;
+        for (unsigned seed = 0; seed < seeds_of(200); seed++) {
+                srandom(seed);
+                set_zone(zones[seed % ELEMENTSOF(zones)]);
+                ScheduleRules rules = seed % 2 ? windowed(DAY, HOUR, 60, 300) : rules_of(DAY, HOUR);
+                uint64_t place = schedule_seed("cache", seed);
+                int64_t now = at("2026-01-01T12:00:00Z"), last = now, end = now + 365 * DAY;
+                int wanted = second_of_day(schedule_next(&rules, last, now, place)), moved = 0, runs = 0;
+
+                while (now < end) {
+                        int64_t next = schedule_next(&rules, last, now, place);
+                        int off = second_of_day(next) - wanted;
+
+                        moved += off < -1 || off > 1;
+                        runs++;
+                        last = next;
+                        now = next + MINUTE;
+                        if (random() % 10 == 0) { /* by hand, some time of the day */
+                                last = now + random() % (20 * HOUR / SECOND) * SECOND;
+                                now = last + MINUTE;
+                        }
+                        if (random() % 20 ==
+                            0) { /* down over night: made up for at the start, or in a window */
+                                now += (24 + random() % 8) * HOUR;
+                                int64_t late = schedule_next(&rules, last, now, place);
+                                last = late;
+                                now = late + MINUTE;
+                        }
+                }
+                assert_in_range(runs, 250, 366);
+                assert_in_range(moved, 0, 2);
+        }
+}
+
+/* A thousand hosts with the defaults: no minute of the hour has more than twice its share, and each keeps its
+ * own. */
+static void test_a_fleet_is_spread(void **state)
+{
+        const ScheduleRules rules = SCHEDULE_RULES_DEFAULT;
+        int64_t now = at("2026-11-30T12:00:00Z");
+        unsigned minutes[60] = { 0 };
+
+        (void) state;
+        set_zone("UTC");
+        for (uint64_t host = 0; host < 1000; host++) {
+                uint64_t place = schedule_seed("cache", mix_host(host));
+                int64_t next = schedule_next(&rules, now, now, place), again = next;
+
+                minutes[second_of_day(next) / 60 % 60]++;
+                for (int day = 0; day < 7; day++) {
+                        int64_t after = schedule_next(&rules, again, again + MINUTE, place);
+
+                        assert_int_equal(after, again + DAY);
+                        again = after;
+                }
+        }
+        for (size_t i = 0; i < 60; i++)
+                assert_in_range(minutes[i], 1, 2 * 1000 / 60);
 }
 
 /* ---- the rest ---- */
@@ -408,6 +499,8 @@ int main(void)
                 cmocka_unit_test(test_window_when_clocks_change),
                 cmocka_unit_test(test_years_of_nights),
                 cmocka_unit_test(test_years_of_trouble),
+                cmocka_unit_test(test_a_year_without_drift),
+                cmocka_unit_test(test_a_fleet_is_spread),
                 cmocka_unit_test(test_stale_and_cooldown),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
