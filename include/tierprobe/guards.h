@@ -45,3 +45,19 @@ bool guard_foreign(const GuardRules *rules, const GuardFacts *facts, GuardAnswer
 /* All four in this order: whoever must wait is told so before anything that may be mended meanwhile. RET is
  * always filled in. */
 bool guards_allow(const GuardRules *rules, const GuardFacts *facts, GuardAnswer *ret);
+
+/* ---- while a run that the schedule began goes on ---- */
+
+/* What others have written to its device so far. Begins zeroed. */
+typedef struct GiveWay {
+        uint64_t since_ns; /* MONOTONIC; 0: not begun */
+        uint64_t device_bytes, own_bytes;
+        uint64_t over_ns; /* for how long on end they have written more than they may */
+} GiveWay;
+
+/* Takes in what the device has written since the last call, and what the run itself has written in all, by
+ * NOW_NS. Whether the run must give way: others have written more than abort_foreign_mb_per_s for three
+ * seconds on end, the last one of them RET_MB_PER_S (wkB/s / 1000). Seconds are looked at whole, since what
+ * is on its way to the device counts on one side only. */
+bool guard_gives_way(const GuardRules *rules, GiveWay *give_way, uint64_t now_ns, uint64_t device_bytes,
+                     uint64_t own_bytes, double *ret_mb_per_s);

@@ -38,7 +38,8 @@ typedef struct GuardRules {
         uint64_t cooldown_ns;              /* 0: none */
         uint64_t daily_write_budget_bytes; /* 0: no budget */
         MinFree min_free;
-        double max_foreign_mb_per_s; /* 0: no limit */
+        double max_foreign_mb_per_s;   /* 0: no limit */
+        double abort_foreign_mb_per_s; /* 0: no limit */
         uint64_t max_duration_ns;
 } GuardRules;
 

@@ -3,6 +3,7 @@
 
 #include "manager.h"
 
+#include "give-way.h"
 #include "journal.h"
 #include "looks.h"
 #include "mount-watch.h"
@@ -143,7 +144,7 @@ static void on_run_started(Target *target, const RunRecord *record, void *userda
 {
         Manager *manager = userdata;
 
-        (void) target;
+        target->give_way = (GiveWay){ 0 };
         ledger_file_set_device(manager->parts.ledger, record->id, record->device);
         past_keep(manager->parts.past, record);
 }
@@ -215,8 +216,10 @@ static void take_sample(const Parts *parts, Target *target)
                            : runs_others_at_work(parts->runs, target) ? RUN_OF_OTHERS
                                                                       : NULL;
         samples_keep(&target->samples, &snapshot, test);
-        if (run && run == at_work)
-                ledger_file_count(parts->ledger, run->id, run->bytes_written);
+        if (!run || run != at_work)
+                return;
+        ledger_file_count(parts->ledger, run->id, run->bytes_written);
+        give_way(parts->runs, target, run, &parts->config->guard);
 }
 
 /* Whenever the loop has nothing else to do. */

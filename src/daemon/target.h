@@ -11,6 +11,7 @@
 
 #include "tierprobe/config.h"
 #include "tierprobe/device.h"
+#include "tierprobe/guards.h"
 #include "tierprobe/verdict.h"
 
 typedef struct Target Target;
@@ -35,6 +36,7 @@ struct Target {
         char *home;            /* the mount point it was last seen on; NULL: never */
         Reasons problems;      /* what keeps it from being tested now */
         Samples samples;
+        GiveWay give_way; /* of its run, if the schedule began it */
 };
 
 /* Makes one, whose path is not looked at yet. The ring lies below STATE_FD. 0 or -ENOMEM. */

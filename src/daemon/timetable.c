@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <systemd/sd-id128.h>
 
@@ -106,12 +107,14 @@ uint64_t timetable_seed(const char *target)
 {
         static const sd_id128_t application =
                 SD_ID128_MAKE(6b, 0e, 52, 3c, 41, 9d, 4f, 0a, 9e, 27, 5d, 8f, 70, c1, 3b, 84);
+        char name[256] = "";
         sd_id128_t host;
 
-        /* A host without an id keeps to the names of its targets. */
-        if (sd_id128_get_machine_app_specific(application, &host) < 0)
-                host = SD_ID128_NULL;
-        return schedule_seed(target, host.qwords[0] ^ host.qwords[1]);
+        if (sd_id128_get_machine_app_specific(application, &host) >= 0)
+                return schedule_seed(target, host.qwords[0] ^ host.qwords[1]);
+        /* A container has no id, but a name of its own. */
+        (void) gethostname(name, sizeof name - 1);
+        return schedule_seed(target, schedule_seed(name, 0));
 }
 
 int timetable_new(Timetable **ret, sd_event *event, const TimetableEvents *events)

@@ -141,6 +141,8 @@ static const Parameter guard_parameters[] = {
           .right = "a size such as 10G, or a part of the file system such as 5%" },
         { "max_foreign_mb_per_s", &parameter_number, GUARD(max_foreign_mb_per_s), .low = 0, .high = 1e6,
           .unset = "none", .right = "a number of MB/s from 0 to 1000000, or none" },
+        { "abort_foreign_mb_per_s", &parameter_number, GUARD(abort_foreign_mb_per_s), .low = 0, .high = 1e6,
+          .unset = "none", .right = "a number of MB/s from 0 to 1000000, or none" },
         { "max_duration", &parameter_duration, GUARD(max_duration_ns), .min = NS_PER_S,
           .max = 31 * NS_PER_DAY, .right = "a duration from 1s to 31d, such as 10m",
           .help = "judge what was measured after so long" },

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 
@@ -10,7 +11,7 @@ import pytest
 
 import lab
 from harness import TIERPROBE, TIERPROBED, call, sections_for
-from lab.catalog import GOOD, MB, SLOW
+from lab.catalog import GOOD, MB, MIB, SLOW
 
 pytestmark = pytest.mark.disk
 
@@ -491,6 +492,32 @@ def test_scheduled_run_comes_at_its_time_and_not_at_start(daemon, disk):
     assert time.time() - started > 2  # it came from the schedule, not from the start
     again = service.target()
     assert again["next_run_at"] > run["started_at"]
+
+
+def test_a_scheduled_run_gives_way(daemon, disk):
+    """Others need the device: what the schedule began ends and is made up for later, what was asked for goes on."""
+    it = disk(rate=60 * MB, size="1G")
+    service = daemon(sections=sections_for(it.path, count=700, schedule={"interval": "6s", "jitter": "none"},
+                                           guard={"abort_foreign_mb_per_s": 5}))
+    with it.other_writer():
+        run = lab.wait_for("the scheduled run", lambda: service.target()["last_run"], 60)
+        assert (run["trigger"], run["state"], codes(run)[0]) == ("schedule", "aborted", "aborted")
+        assert re.search(rf"Others write \d+ MB/s to {it.name}, more than \[guard\] abort_foreign_mb_per_s = 5",
+                         run["reasons"][0]["detail"])
+        assert run["bytes_written"] < 700 * MIB
+        assert service.target()["verdict"] == "never_run" and service.target()["next_run_at"]
+    service.stop()
+
+
+def test_a_run_that_was_asked_for_gives_no_way(daemon, disk):
+    it = disk(rate=60 * MB, size="1G")
+    service = daemon(sections=sections_for(it.path, count=700, guard={"abort_foreign_mb_per_s": 5}))
+    run_id = service.start_run()
+    with it.other_writer():
+        lab.wait_for("six seconds", lambda: (service.run(run_id)["elapsed_s"] or 0) > 6)
+        assert service.run(run_id)["state"] == "running"
+    service.request("DELETE", f"/runs/{run_id}")
+    service.wait_run(run_id)
 
 
 def test_never_means_no_next_run(daemon, disk):

@@ -232,12 +232,65 @@ static void test_sentences(void **state)
                             "others write 70.2 MB/s to nvme0n1, more than [guard] max_foreign_mb_per_s = 50");
 }
 
+/* Random disks: a run gives way when, and only when, three whole seconds on end others have written more. */
+static void test_gives_way(void **state)
+{
+        unsigned n_ends = 0;
+
+        (void) state;
+        for (uint64_t seed = 1; seed <= N_SEEDS / 10; seed++) {
+                rng = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+                const GuardRules rules = { .abort_foreign_mb_per_s = (double) (next_random() % 4 * 50) };
+                uint64_t now_ns = 1 + next_random() % NS_PER_DAY, own_bytes = 0;
+                uint64_t step_ns = (1 + next_random() % 4) * 250 * NS_PER_MS;
+                unsigned in_step = 0, over = 0;
+                double second_mb = 0;
+                GiveWay give_way = { 0 };
+
+                for (int i = 0; i < 60; i++) {
+                        double mb_per_s = 0;
+                        uint64_t foreign = next_random() % 4 ? next_random() % 300 * 1024000 : 0;
+                        uint64_t foreign_bytes = foreign / 4 * (step_ns / (250 * NS_PER_MS));
+                        uint64_t own = next_random() % 600 * 256000 * (step_ns / (250 * NS_PER_MS));
+                        bool ends = guard_gives_way(&rules, &give_way, now_ns, i ? own + foreign_bytes : 0,
+                                                    own_bytes += i ? own : 0, &mb_per_s);
+
+                        now_ns += step_ns;
+                        if (i == 0) {
+                                assert_false(ends);
+                                continue;
+                        }
+                        second_mb += (double) foreign_bytes / 1024e3;
+                        in_step++;
+                        if (in_step * step_ns < NS_PER_S) {
+                                assert_false(ends);
+                                continue;
+                        }
+                        double seconds = (double) (in_step * step_ns) / 1e9;
+                        bool is_over = rules.abort_foreign_mb_per_s > 0 &&
+                                       second_mb / seconds > rules.abort_foreign_mb_per_s;
+                        over = is_over ? over + in_step : 0;
+                        bool wanted = over * step_ns >= 3 * NS_PER_S;
+                        if (ends != wanted)
+                                fail_msg("seed %" PRIu64 " step %d: %d", seed, i, ends);
+                        if (ends &&
+                            (mb_per_s < second_mb / seconds - 0.01 || mb_per_s > second_mb / seconds + 0.01))
+                                fail_msg("seed %" PRIu64 " step %d: %g MB/s", seed, i, mb_per_s);
+                        n_ends += ends;
+                        in_step = 0;
+                        second_mb = 0;
+                }
+        }
+        assert_true(n_ends > 100);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_random),
                 cmocka_unit_test(test_each_has_its_own_facts),
                 cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_gives_way),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
