@@ -19,6 +19,7 @@ typedef struct GuardFacts {
         uint64_t test_space_bytes;       /* how much of it must be free at a time */
         bool space_known;                /* else the writers look for themselves */
         uint64_t free_bytes, total_bytes;
+        bool asked_for;          /* somebody waits for it: others' writes do not keep it back */
         double foreign_mb_per_s; /* wkB/s / 1000 of the last sample; NAN: not known */
 } GuardFacts;
 

@@ -4,6 +4,7 @@
 #include "config-internal.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/figure.h"
 #include "tierprobe/clock.h"
 #include "tierprobe/history.h"
 #include "tierprobe/units.h"
@@ -119,9 +120,18 @@ static void fill_in_jitter(Loader *loader)
                 rules->jitter_ns = rules->interval_ns / 10;
 }
 
+/* What is unset follows the limit: others' writes may take a tenth of it. */
+static void fill_in_foreign(Loader *loader)
+{
+        if (!key_origin(loader, SECTION_GUARD, "max_foreign_mb_per_s"))
+                loader->config->guard.max_foreign_mb_per_s =
+                        figure_round(loader->config->limits.value[CRITERION_WRITE_THROUGHPUT] / 10);
+}
+
 void loader_settle(Loader *loader, bool need_targets)
 {
         fill_in_jitter(loader);
+        fill_in_foreign(loader);
         check_sampling(loader);
         check_tls(loader);
         check_profiles(loader);

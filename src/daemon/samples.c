@@ -165,6 +165,8 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
         *newest = (RingRecord){ .snapshot = *snapshot };
         memcpy(newest->device, samples->device, sizeof newest->device);
         (void) snprintf(newest->run_id, sizeof newest->run_id, "%s", run_id ? run_id : "");
+        /* The interval after a test's last sample begins within the test. */
+        samples->has_test = newest->run_id[0] != '\0' || previous.run_id[0] != '\0';
         /* The time before this start, or on another device, is not an interval of this row. */
         if (first && newest->snapshot.gap == GAP_NONE)
                 newest->snapshot.gap = GAP_FIRST;
@@ -181,6 +183,11 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
                 (void) ring_work(samples->ring);
         if (!samples->observed_behind)
                 observe(samples, newest, samples->gap, &samples->delta);
+}
+
+double samples_foreign_mb_per_s(const Samples *samples)
+{
+        return samples->has_test ? NAN : samples_write_mb_per_s(samples);
 }
 
 double samples_write_mb_per_s(const Samples *samples)

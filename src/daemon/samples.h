@@ -23,6 +23,7 @@ typedef struct Samples {
         RingRecord newest; /* seq 0: none yet */
         Delta delta;       /* of the interval that ends at it; holds when gap is GAP_NONE */
         Gap gap;
+        bool has_test;           /* the newest interval has some of a test in it */
         uint64_t gaps[_GAP_MAX]; /* intervals dropped since the start, by reason */
         Observed *observed;      /* what production shows; NULL: no memory for it */
         double observed_limit_ms;
@@ -58,6 +59,9 @@ bool samples_observe_more(Samples *samples);
 
 /* What production shows; NULL while that is not known yet. Borrowed. */
 const Observed *samples_observed(const Samples *samples);
+
+/* What others have written in the last sample, in wkB/s / 1000; NAN: not known, or a test was in it. */
+double samples_foreign_mb_per_s(const Samples *samples);
 
 /* What is written to the device, in wkB/s / 1000, as of the newest sample; NAN: not known. */
 double samples_write_mb_per_s(const Samples *samples);

@@ -84,7 +84,8 @@ void start_look_for_space(const Parts *parts, Target *target)
                 (void) target_inspect(target);
 }
 
-static GuardFacts guard_facts(const Parts *parts, const Target *target, const Profile *profile)
+static GuardFacts guard_facts(const Parts *parts, const Target *target, const Profile *profile,
+                              RunTrigger trigger)
 {
         uint64_t bytes = profile_bytes(profile);
         const LedgerFacts ledger = ledger_file_facts(parts->ledger, target->device, bytes,
@@ -102,7 +103,8 @@ static GuardFacts guard_facts(const Parts *parts, const Target *target, const Pr
                 .space_known = space_is_known(parts, target),
                 .free_bytes = target->facts.free_bytes,
                 .total_bytes = target->facts.total_bytes,
-                .foreign_mb_per_s = samples_write_mb_per_s(&target->samples),
+                .asked_for = trigger == TRIGGER_MANUAL,
+                .foreign_mb_per_s = samples_foreign_mb_per_s(&target->samples),
         };
 }
 
@@ -190,7 +192,7 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
                 (void) snprintf(ret->detail, sizeof ret->detail, "tierprobed is being stopped");
                 return 0;
         }
-        const GuardFacts facts = guard_facts(parts, target, profile);
+        const GuardFacts facts = guard_facts(parts, target, profile, trigger);
         bool allowed = guards_allow(&config->guard, &facts, &guard);
         take_guard_answer(&guard, ret);
         if (!allowed)
@@ -202,6 +204,11 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
         (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run->id);
         ledger_file_reserve(parts->ledger, run->id, target->device, facts.test_bytes);
         log_info("run %s of %s asked for by %s", ret->run_id, ret->target, who);
+        if (config->guard.max_foreign_mb_per_s > 0 &&
+            facts.foreign_mb_per_s > config->guard.max_foreign_mb_per_s)
+                log_warning(
+                        "run %s begins while others write %.0f MB/s to %s, more than a scheduled one would",
+                        ret->run_id, facts.foreign_mb_per_s, facts.device ? facts.device : "its device");
         look_first(parts, target);
         return 0;
 }

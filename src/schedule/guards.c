@@ -80,7 +80,8 @@ bool guard_space(const GuardRules *rules, const GuardFacts *facts, GuardAnswer *
 bool guard_foreign(const GuardRules *rules, const GuardFacts *facts, GuardAnswer *ret)
 {
         /* Not known (NAN) is not more. */
-        if (rules->max_foreign_mb_per_s <= 0 || !(facts->foreign_mb_per_s > rules->max_foreign_mb_per_s))
+        if (facts->asked_for || rules->max_foreign_mb_per_s <= 0 ||
+            !(facts->foreign_mb_per_s > rules->max_foreign_mb_per_s))
                 return true;
         *ret = (GuardAnswer){ .block = GUARD_FOREIGN_IO };
         (void) snprintf(ret->detail, sizeof ret->detail,

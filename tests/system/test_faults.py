@@ -498,7 +498,7 @@ def test_a_scheduled_run_gives_way(daemon, disk):
     """Others need the device: what the schedule began ends and is made up for later, what was asked for goes on."""
     it = disk(rate=60 * MB, size="1G")
     service = daemon(sections=sections_for(it.path, count=700, schedule={"interval": "6s", "jitter": "none"},
-                                           guard={"abort_foreign_mb_per_s": 5}))
+                                           guard={"abort_foreign_mb_per_s": 5, "max_foreign_mb_per_s": "none"}))
     with it.other_writer():
         run = lab.wait_for("the scheduled run", lambda: service.target()["last_run"], 60)
         assert (run["trigger"], run["state"], codes(run)[0]) == ("schedule", "aborted", "aborted")
@@ -518,6 +518,29 @@ def test_a_run_that_was_asked_for_gives_no_way(daemon, disk):
         assert service.run(run_id)["state"] == "running"
     service.request("DELETE", f"/runs/{run_id}")
     service.wait_run(run_id)
+
+
+def test_a_scheduled_run_waits_for_a_quiet_device(daemon, disk):
+    it = disk(rate=60 * MB, size="1G")
+    with it.other_writer():
+        service = daemon(sections=sections_for(it.path, schedule={"interval": "4s", "jitter": "none"},
+                                               guard={"max_foreign_mb_per_s": 5}))
+        lab.wait_for("the refusal", lambda: re.search(rf"others write [\d.]+ MB/s to {it.name}, more than "
+                                                      r"\[guard\] max_foreign_mb_per_s = 5", service.stderr))
+        assert service.get("/runs").json["runs"] == []
+        run_id = service.start_run()  # whoever asks is told, and gets it
+        assert re.search(rf"run {run_id} begins while others write \d+ MB/s to {it.name}", service.stderr)
+        service.wait_writing(run_id)
+    service.wait_run(run_id)
+
+
+def test_the_defaults_are_safe(tierprobed, folder):
+    """For a database that nobody thought of: a budget, and quiet."""
+    config = folder / "tierprobed.conf"
+    for limits, foreign in (("", "60"), ("[limits]\nwrite_mb_per_s = 250\n", "25")):
+        config.write_text(f"{limits}[target cache]\npath = {folder}\n")
+        printed = tierprobed("--config", config, "--print-config").stdout
+        assert f"daily_write_budget = 100G\nmin_free = 1%\nmax_foreign_mb_per_s = {foreign}\n" in printed
 
 
 def test_never_means_no_next_run(daemon, disk):

@@ -60,6 +60,7 @@ static void make_case(uint64_t seed, GuardRules *rules, GuardFacts *facts)
                                .space_known = next_random() % 4 != 0,
                                .free_bytes = some_bytes(),
                                .total_bytes = some_bytes(),
+                               .asked_for = next_random() % 4 == 0,
                                .foreign_mb_per_s = next_random() % 4 ? (double) (next_random() % 200) : NAN };
         facts->budget_room_real_ns =
                 next_random() % 4 ? facts->now_real_ns + (int64_t) (next_random() % NS_PER_DAY) : INT64_MAX;
@@ -96,7 +97,7 @@ static bool lacks_space(const GuardRules *rules, const GuardFacts *facts)
 
 static bool others_write(const GuardRules *rules, const GuardFacts *facts)
 {
-        return rules->max_foreign_mb_per_s > 0 && !isnan(facts->foreign_mb_per_s) &&
+        return !facts->asked_for && rules->max_foreign_mb_per_s > 0 && !isnan(facts->foreign_mb_per_s) &&
                facts->foreign_mb_per_s > rules->max_foreign_mb_per_s;
 }
 
@@ -190,6 +191,7 @@ static void test_each_has_its_own_facts(void **state)
                 assert_int_equal(guard_cooldown(&rules, &facts, &answer),
                                  guard_cooldown(&other_rules, &other, &answer));
                 other.foreign_mb_per_s = facts.foreign_mb_per_s;
+                other.asked_for = facts.asked_for;
                 other_rules.max_foreign_mb_per_s = rules.max_foreign_mb_per_s;
                 assert_int_equal(guard_foreign(&rules, &facts, &answer),
                                  guard_foreign(&other_rules, &other, &answer));
