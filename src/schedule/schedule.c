@@ -83,16 +83,37 @@ bool schedule_may_start(const ScheduleRules *rules, int64_t now_real_ns)
         return !rules->window.set || in_window(rules, now_real_ns / (int64_t) NS_PER_S);
 }
 
-/* Windows are found by looking at every minute: days have 23, 24 or 25 hours, an hour can come twice or not
- * at all, and no arithmetic on the clock's face is right on all of them. Minutes are those of the wall
- * clock, which in every zone of this century begin with those of UTC. */
+/* Windows are found by the clock's face where the zone keeps its distance from UTC in between, and by looking
+ * at every minute where it does not: such days have 23 or 25 hours, or none at all, and an hour can come
+ * twice. Minutes are those of the wall clock, which in every zone of this century begin with those of UTC. */
+
+/* How many minutes the face is from EDGE_MIN, ahead or back; -1 where the face alone does not tell. */
+static int minutes_to(int64_t minute, unsigned edge_min, bool ahead)
+{
+        struct tm here, there;
+        time_t time = minute;
+
+        if (!localtime_r(&time, &here))
+                return -1;
+        int face_min = here.tm_hour * 60 + here.tm_min;
+        int distance_min = ahead ? (int) edge_min - face_min : face_min - (int) edge_min;
+        distance_min = (distance_min + DAY_MIN) % DAY_MIN;
+        time += (ahead ? distance_min : -distance_min) * (time_t) MINUTE_S;
+        return localtime_r(&time, &there) && here.tm_gmtoff == there.tm_gmtoff ? distance_min : -1;
+}
 
 /* The first minute, going back from SECONDS, before which the state is other than WANTED (in a window, or
  * not). */
 static int64_t search_back(const ScheduleRules *rules, int64_t seconds, bool wanted)
 {
         int64_t minute = seconds - seconds % MINUTE_S;
+        int back_min =
+                in_window(rules, minute - MINUTE_S) == wanted
+                        ? minutes_to(minute, wanted ? rules->window.start_min : rules->window.end_min, false)
+                        : 0;
 
+        if (back_min >= 0)
+                return minute - back_min * MINUTE_S;
         for (int i = 0; i < SEARCH_MIN && in_window(rules, minute - MINUTE_S) == wanted; i++)
                 minute -= MINUTE_S;
         return minute;
@@ -102,7 +123,13 @@ static int64_t search_back(const ScheduleRules *rules, int64_t seconds, bool wan
 static int64_t search_ahead(const ScheduleRules *rules, int64_t seconds, bool wanted)
 {
         int64_t minute = seconds - seconds % MINUTE_S;
+        int ahead_min =
+                in_window(rules, minute) == wanted
+                        ? 0
+                        : minutes_to(minute, wanted ? rules->window.start_min : rules->window.end_min, true);
 
+        if (ahead_min >= 0)
+                return minute + ahead_min * MINUTE_S;
         for (int i = 0; i < SEARCH_MIN; i++, minute += MINUTE_S)
                 if (in_window(rules, minute) == wanted)
                         return minute;
