@@ -4,8 +4,8 @@
 #include "config-internal.h"
 
 #include "tierprobe/cleanup.h"
-#include "tierprobe/figure.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/figure.h"
 #include "tierprobe/history.h"
 #include "tierprobe/units.h"
 

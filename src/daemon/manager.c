@@ -3,7 +3,6 @@
 
 #include "manager.h"
 
-#include "give-way.h"
 #include "journal.h"
 #include "looks.h"
 #include "mount-watch.h"
@@ -18,6 +17,7 @@
 #include "targets.h"
 #include "trim.h"
 #include "web.h"
+#include "yield.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
@@ -219,7 +219,7 @@ static void take_sample(const Parts *parts, Target *target)
         if (!run || run != at_work)
                 return;
         ledger_file_count(parts->ledger, run->id, run->bytes_written);
-        give_way(parts->runs, target, run, &parts->config->guard);
+        yield_run(parts->runs, target, run, &parts->config->guard);
 }
 
 /* Whenever the loop has nothing else to do. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends runs that others have no use for. Touches runs alone. */
 
-#include "give-way.h"
+#include "yield.h"
 
 #include "tierprobe/guards.h"
 
 #include <stdio.h>
 
-void give_way(Runs *runs, Target *target, const RunRecord *run, const GuardRules *guard)
+void yield_run(Runs *runs, Target *target, const RunRecord *run, const GuardRules *guard)
 {
         const Samples *samples = &target->samples;
         uint64_t own_bytes = run->bytes_written * (run->device && run->device->journals_data ? 2 : 1);
