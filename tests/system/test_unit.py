@@ -19,10 +19,9 @@ pytestmark = [pytest.mark.root, pytest.mark.disk, pytest.mark.installed_only, py
 UNIT = "tierprobed.service"
 CONFIG = "/etc/tierprobe/tierprobed.conf"
 TARGET = "/srv/cache/db"  # of another user, who lets nobody in
-SOCKET = "/run/tierprobe/socket"
+SOCKET = "/run/tierprobe/tierprobed.sock"
 SECTIONS = {
     **sections_for({"cache": TARGET, "default": "/var/cache/tierprobe"}, count=128),
-    "http": {"listen": ["127.0.0.1:7620", f"unix:{SOCKET}"]},
     "schedule": {"interval": "never"},
     "profile short": {"block_size": "1M", "count": 16},
 }
@@ -128,10 +127,14 @@ def test_ready_and_unprivileged(started):
 
 
 def test_status_answers_on_both_listeners(started):
+    """Without a word in the configuration; the command line finds the socket by itself."""
     assert {t["name"] for t in started.get("/status")["targets"]} == {"cache", "default"}
     # Its network is its own: the answer must come from inside.
     probe = started.machine.run("sh", "-c", "exec 2>&1; cat /proc/net/tcp")
     assert f"0100007F:{7620:04X}" in probe.stdout
+    status = started.machine.run("tierprobe", "status", check=False)
+    assert status.returncode in (0, 2, 3) and "cache" in status.stdout and "default" in status.stdout
+    assert started.machine.run("stat", "-c", "%U:%G %a", SOCKET).stdout == "tierprobe:tierprobe 660\n"
 
 
 @pytest.mark.parametrize("target", ["cache", "default"])
