@@ -7,6 +7,7 @@ with the sanitizers' programs alone, which are the stricter ones.
 
 import os
 import pathlib
+import signal
 
 import pytest
 
@@ -22,7 +23,16 @@ xdist_group(name): the tests of a group share what is costly to make, so one wor
 """
 
 
+def take_signals_back():
+    """As nohup and a shell's background leave some signals ignored, and so they stay in a program that is started: those
+    that are caught here have their default there."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
 def pytest_configure(config):
+    take_signals_back()
     for line in MARKS.strip().splitlines():
         config.addinivalue_line("markers", line)
     if os.geteuid() == 0:

@@ -134,9 +134,8 @@ def test_progress_bar_on_a_terminal(disk):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
 def test_interrupted(how, disk):
     it = disk(rate=20 * MB)
-    # A signal that is ignored here, as SIGHUP is under nohup, would stay ignored.
-    process = subprocess.Popen(["env", "--default-signal", TIERPROBE, "run", it.path, "--count", "400", "--json"],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([TIERPROBE, "run", it.path, "--count", "400", "--json"], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lab.wait_for("bytes written", lambda: it.control["written"] > 8 << 20)
     process.send_signal(how)
     out, errors = process.communicate(timeout=60)
