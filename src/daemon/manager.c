@@ -209,8 +209,10 @@ static void take_sample(const Parts *parts, Target *target)
         target_inspect_if_old(target);
         start_look_for_space(parts, target);
         verdicts_update_if_old(parts->verdicts, target, standing_of(parts, target), parts->config);
-        if (!samples_read(&target->samples, &snapshot))
+        if (!samples_read(&target->samples, &snapshot)) {
+                samples_work(&target->samples);
                 return;
+        }
         const RunRecord *run = runs_of(parts->runs, target), *at_work = runs_at_work(parts->runs, target);
         const char *test = at_work                                    ? at_work->id
                            : runs_others_at_work(parts->runs, target) ? RUN_OF_OTHERS

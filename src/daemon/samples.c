@@ -185,6 +185,12 @@ void samples_keep(Samples *samples, const Snapshot *snapshot, const char *run_id
                 observe(samples, newest, samples->gap, &samples->delta);
 }
 
+void samples_work(Samples *samples)
+{
+        if (samples->ring)
+                say_ring_state(samples, ring_save(samples->ring));
+}
+
 double samples_foreign_mb_per_s(const Samples *samples)
 {
         return samples->has_test ? NAN : samples_write_mb_per_s(samples);

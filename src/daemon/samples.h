@@ -60,6 +60,10 @@ bool samples_observe_more(Samples *samples);
 /* What production shows; NULL while that is not known yet. Borrowed. */
 const Observed *samples_observed(const Samples *samples);
 
+/* What is to be done at a tick without a sample, as when its device has gone: what waits for the disk is
+ * written, and the child that does it has its end seen. */
+void samples_work(Samples *samples);
+
 /* What others have written in the last sample, in wkB/s / 1000; NAN: not known, or a test was in it. */
 double samples_foreign_mb_per_s(const Samples *samples);
 

@@ -2,6 +2,12 @@
 """The disk of the state directory hangs, is full or read-only: the daemon serves and tests as if it were well, says
 what it cannot write, and writes it when it can."""
 
+import contextlib
+import os
+import pathlib
+import signal
+import time
+
 import pytest
 
 import lab
@@ -120,3 +126,34 @@ def test_read_only(daemon, disk, state):
     service.stop()
     assert "did not get to the disk of the state directory" in service.stderr
     state.heal()
+
+
+@pytest.mark.disk
+def test_a_child_is_seen_to_end_without_samples(daemon, disk):
+    """One that writes samples while its target loses the device, and with it the reason to look after it."""
+    it = disk(rate=GOOD)
+    service = daemon(it.path)
+
+    def state_of(pid):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    def stop_one():
+        for pid in service.children():
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{pid}/comm").read_text() == "tierprobe-save\n":
+                    os.kill(pid, signal.SIGSTOP)
+                    if lab.wait_for("it to stop or end", lambda pid=pid: state_of(pid) in "TZX") and state_of(pid) == "T":
+                        return pid
+        return None
+
+    end = time.monotonic() + 120
+    while not (pid := stop_one()):
+        assert time.monotonic() < end, "no child was seen"
+    lab.run("umount", it.path)
+    lab.wait_for("the problem to be said", lambda: service.target()["problems"])
+    seq = service.target()["sample"]["seq"]
+    os.kill(pid, signal.SIGCONT)
+    lab.wait_for("its end to be seen", lambda: pid not in service.children())
+    assert service.target()["sample"]["seq"] <= seq + 1
+    service.stop()
+    lab.run("mount", it.device, it.path)
