@@ -48,7 +48,7 @@ class Life:
         status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
         self.memory_mib = int(status.partition("VmRSS:")[2].split()[0]) / 1024
         self.threads = int(status.partition("Threads:")[2].split()[0])
-        # The least that is seen in two seconds: a child that saves samples is there half of the time, with a socket and more.
+        # The least that is seen in two seconds: a child that saves samples is there half of the time, with a socket.
         self.descriptors = min(_count_descriptors(process.pid) for _ in range(40))
         self.runs = runs
 

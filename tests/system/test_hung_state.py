@@ -142,7 +142,8 @@ def test_a_child_is_seen_to_end_without_samples(daemon, disk):
             with contextlib.suppress(OSError):
                 if pathlib.Path(f"/proc/{pid}/comm").read_text() == "tierprobe-save\n":
                     os.kill(pid, signal.SIGSTOP)
-                    if lab.wait_for("it to stop or end", lambda pid=pid: state_of(pid) in "TZX") and state_of(pid) == "T":
+                    lab.wait_for("it to stop or end", lambda pid=pid: state_of(pid) in "TZX")
+                    if state_of(pid) == "T":
                         return pid
         return None
 
