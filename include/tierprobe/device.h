@@ -133,12 +133,19 @@ typedef struct DiskLock DiskLock;
 
 #define DISK_HOLDER_SIZE 64
 
+/* After so many refusals in a row there is a test: whoever only looks holds a disk for an instant. */
+#define DISK_LOCK_REFUSALS 3
+
 /* Locks the physical disks below DEVICE for one test, against every program on this host that does the same;
- * released by disk_lock_free() or the end of the process. Children do not have it. -EBUSY when another test
- * has one of them, with "tierprobed (process 4711)" for a sentence in RET_HOLDER (DISK_HOLDER_SIZE bytes, or
- * NULL); -ENOMEM. Never blocks. A disk that sysfs does not show is not locked; nor does a container with a
- * sysfs of its own network namespace see the host's locks. */
+ * released by disk_lock_free() or the end of the process. Children do not have it. -EBUSY when somebody has
+ * one of them, with "tierprobed (process 4711)" for a sentence in RET_HOLDER (DISK_HOLDER_SIZE bytes; NULL:
+ * not asked, which spares going through all locks of the host); -ENOMEM. Never blocks. A disk that sysfs does
+ * not show is not locked; nor does a container with a sysfs of its own network namespace see the host's
+ * locks. */
 int disk_lock_new(DiskLock **ret, const DeviceRoots *roots, const Device *device, char *ret_holder);
+
+/* Whether a test has one of them. Any number may look at once, and none takes another for a test. */
+bool disk_is_locked(const DeviceRoots *roots, const Device *device);
 DiskLock *disk_lock_free(DiskLock *lock);
 void disk_lock_freep(DiskLock **lock);
 

@@ -307,13 +307,13 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
         (void) usec;
         if (run_record(foreground->run) == NULL)
                 return 0;
-        int r = foreground->device
-                        ? disk_lock_new(&foreground->lock, foreground->roots, foreground->device, holder)
-                        : 0;
+        bool is_said = ++foreground->n_waits == DISK_LOCK_REFUSALS;
+        int r = foreground->device ? disk_lock_new(&foreground->lock, foreground->roots, foreground->device,
+                                                   is_said ? holder : NULL)
+                                   : 0;
         if (r != -EBUSY)
                 return r < 0 ? r : take_turn(foreground);
-        /* A daemon that takes a sample holds it for an instant, to see whether there is a test. */
-        if (++foreground->n_waits == 3) {
+        if (is_said) {
                 (void) snprintf(text, sizeof text, "waiting for the test of %s by %s to end",
                                 foreground->device->name, holder);
                 progress_say(&foreground->progress, text);

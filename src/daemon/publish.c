@@ -94,7 +94,7 @@ static void set_wanted(Publish *publish, const char *file, const TargetConfig *c
         Page *page = &publish->wanted;
         size_t at = 0;
 
-        *page = (Page){ 0 };
+        page->file[0] = page->text[0] = '\0';
         if (!file)
                 return;
         (void) snprintf(page->file, sizeof page->file, "%s", file);
@@ -107,6 +107,8 @@ void publish_verdicts(Publish *publish, const char *file, const TargetConfig *co
                       const Verdict *verdicts, size_t n, int fd)
 {
         reap(publish);
+        if (!file) /* what is there is forgotten: it is written anew when the key comes back */
+                publish->written.file[0] = '\0';
         set_wanted(publish, file, targets, verdicts, n);
         if (publish->child || !*publish->wanted.file || is_same(&publish->wanted, &publish->written) ||
             (publish->failed_ns > 0 && clock_ns(CLOCK_MONOTONIC) - publish->failed_ns < RETRY_NS))

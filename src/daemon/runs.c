@@ -21,7 +21,8 @@ typedef struct Slot {
         Run *run;       /* queued or running; NULL: none */
         bool ready;     /* its path was looked at for it */
         bool stall_said;
-        bool waits_for_others, wait_said; /* another program tests its disk */
+        bool waits_for_others; /* another program tests its disk, */
+        unsigned n_waits;      /* and has done so when it was asked so often */
         RunTally tally;
 } Slot;
 
@@ -250,7 +251,8 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
         if (r < 0)
                 return r;
         slot->target = target;
-        slot->ready = slot->stall_said = slot->waits_for_others = slot->wait_said = false;
+        slot->ready = slot->stall_said = slot->waits_for_others = false;
+        slot->n_waits = 0;
         *ret = run_record(slot->run);
         runs->events.changed(runs->events.userdata);
         return 0;
@@ -283,10 +285,9 @@ static void wait_for_others(Runs *runs, Slot *slot, const char *holder)
         const RunRecord *record = run_record(slot->run);
 
         slot->waits_for_others = true;
-        if (!slot->wait_said)
+        if (slot->n_waits == DISK_LOCK_REFUSALS)
                 log_info("run %s of target %s waits: %s is tested by %s now", record->id, record->target,
                          slot->target->device->name, holder);
-        slot->wait_said = true;
         if (!runs->retry)
                 (void) sd_event_add_time_relative(runs->event, &runs->retry, CLOCK_MONOTONIC, RETRY_US, 0,
                                                   on_retry, runs);
@@ -306,7 +307,9 @@ static void begin(Runs *runs, Slot *slot)
                 run_refuse(run, reason->code, reason->detail);
                 return;
         }
-        int r = target->device ? disk_lock_new(&lock, runs->roots, target->device, holder) : 0;
+        bool is_said = ++slot->n_waits == DISK_LOCK_REFUSALS;
+        int r = target->device ? disk_lock_new(&lock, runs->roots, target->device, is_said ? holder : NULL)
+                               : 0;
         if (r == -EBUSY) {
                 wait_for_others(runs, slot, holder);
                 return;
@@ -361,10 +364,8 @@ const RunRecord *runs_at_work(const Runs *runs, const Target *target)
 
 bool runs_others_at_work(const Runs *runs, const Target *target)
 {
-        _cleanup_(disk_lock_freep) DiskLock *lock = NULL;
-
         return target->device && !lingers_on(runs, target->device) &&
-               disk_lock_new(&lock, runs->roots, target->device, NULL) == -EBUSY;
+               disk_is_locked(runs->roots, target->device);
 }
 
 bool runs_abort(Runs *runs, const char *id, const char *detail)

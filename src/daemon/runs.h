@@ -75,8 +75,7 @@ const RunRecord *runs_of(const Runs *runs, const Target *target);
 /* The run that writes to TARGET's disks now, its own or another target's; NULL: none. */
 const RunRecord *runs_at_work(const Runs *runs, const Target *target);
 
-/* Whether another program of this kind tests TARGET's disks now; to be asked while no own run does. Takes
- * their lock for an instant. */
+/* Whether another program of this kind tests TARGET's disks now; to be asked while no own run does. */
 bool runs_others_at_work(const Runs *runs, const Target *target);
 
 /* The INDEX-th newest of all that are queued or running; NULL past the end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends runs that others have no use for. Touches runs alone. */
+/* Ends a scheduled run when others need its device. Touches runs alone. */
 
 #include "yield.h"
 

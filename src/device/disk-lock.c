@@ -70,7 +70,8 @@ static void name_holder(const DeviceRoots *roots, int fd, char holder[DISK_HOLDE
         }
 }
 
-int disk_lock_new(DiskLock **ret, const DeviceRoots *roots, const Device *device, char *ret_holder)
+/* Takes the lock HOW (LOCK_EX or LOCK_SH) of each disk. */
+static int lock_all(DiskLock **ret, const DeviceRoots *roots, const Device *device, int how, char *ret_holder)
 {
         _cleanup_(disk_lock_freep) DiskLock *lock = calloc(1, sizeof *lock);
 
@@ -82,7 +83,7 @@ int disk_lock_new(DiskLock **ret, const DeviceRoots *roots, const Device *device
                 if (fd < 0)
                         continue; /* what the kernel does not show cannot be held by anybody */
                 lock->fds[lock->n_fds++] = fd;
-                if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+                if (flock(fd, how | LOCK_NB) == 0 || errno != EWOULDBLOCK)
                         continue;
                 if (ret_holder)
                         name_holder(roots, fd, ret_holder);
@@ -90,6 +91,18 @@ int disk_lock_new(DiskLock **ret, const DeviceRoots *roots, const Device *device
         }
         *ret = TAKE_PTR(lock);
         return 0;
+}
+
+int disk_lock_new(DiskLock **ret, const DeviceRoots *roots, const Device *device, char *ret_holder)
+{
+        return lock_all(ret, roots, device, LOCK_EX, ret_holder);
+}
+
+bool disk_is_locked(const DeviceRoots *roots, const Device *device)
+{
+        _cleanup_(disk_lock_freep) DiskLock *lock = NULL;
+
+        return lock_all(&lock, roots, device, LOCK_SH, NULL) == -EBUSY;
 }
 
 DiskLock *disk_lock_free(DiskLock *lock)

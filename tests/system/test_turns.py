@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One test a disk, whoever makes it: the daemon and `tierprobe run` wait for each other, and say for whom."""
 
+import fcntl
 import json
 import subprocess
 
@@ -114,3 +115,21 @@ def test_the_commands_test_is_no_production(daemon, disk, run):
     assert sum(sample["run_id"] == "other" for sample in samples) >= 3
     # What a file system writes after a test is production's: some kB.
     assert service.target()["observed"]["hour"]["samples_with_writes"] < 5
+
+
+def test_who_only_looks_is_no_test(daemon, disk):
+    """Daemons that look at the same instant, whether there is a test, do not take each other for one."""
+    it = disk(rate=GOOD)
+    service = daemon(sections=sections_for(it.path))
+
+    def samples_from_now(n):
+        seq = service.target()["sample"]["seq"]
+        lab.wait_for("samples", lambda: service.target()["sample"]["seq"] > seq + n + 1)
+        return [one["run_id"] for one in service.get("/history?limit=10000").json["samples"] if seq + 1 < one["seq"] <= seq + n + 1]
+
+    with open(f"/sys/dev/block/{it.major_minor}/dev", encoding="ascii") as dev:
+        fcntl.flock(dev, fcntl.LOCK_SH)
+        assert set(samples_from_now(5)) == {None}
+        fcntl.flock(dev, fcntl.LOCK_EX)
+        assert set(samples_from_now(5)) == {"other"}
+    assert set(samples_from_now(5)) == {None}
