@@ -123,9 +123,10 @@ def test_who_only_looks_is_no_test(daemon, disk):
     service = daemon(sections=sections_for(it.path))
 
     def samples_from_now(n):
-        seq = service.target()["sample"]["seq"]
+        seq = lab.wait_for("a sample", lambda: service.target()["sample"])["seq"]
         lab.wait_for("samples", lambda: service.target()["sample"]["seq"] > seq + n + 1)
-        return [one["run_id"] for one in service.get("/history?limit=10000").json["samples"] if seq + 1 < one["seq"] <= seq + n + 1]
+        samples = service.get("/history?limit=10000").json["samples"]
+        return [one["run_id"] for one in samples if seq + 1 < one["seq"] <= seq + n + 1]
 
     with open(f"/sys/dev/block/{it.major_minor}/dev", encoding="ascii") as dev:
         fcntl.flock(dev, fcntl.LOCK_SH)
