@@ -27,6 +27,7 @@ class Seen:
         self.writes = after["writes"] - before["writes"]
         self.mb = (after["sectors"] - before["sectors"]) * 512 / MB
         self.mb_per_s = self.mb / self.seconds
+        self.own_mb_per_s = count * 1.048576 / self.seconds  # without what the file system writes beside
         self.w_await_ms = (after["ms"] - before["ms"]) / max(1, self.writes)
 
 
@@ -108,7 +109,8 @@ def test_first_write_penalty():
         first = Seen(it, 16)
         subprocess.run(["dd", "if=/dev/zero", f"of={it.path}/dd", "bs=1M", "count=16", "oflag=direct,dsync",
                         "conv=notrunc"], check=True, capture_output=True)
-        assert first.mb_per_s <= 11.5
+        # Where ext4 has its journal and its tables, mkfs has written before: what goes there is fast from the first time on.
+        assert first.own_mb_per_s <= 12
         assert it.control["written"] >= 2 * (16 << 20)
         remove_file(it)
 
