@@ -175,7 +175,8 @@ typedef struct Reading {
 
 /* The readings of a run, and the writers' own clock beside them. */
 typedef struct RunWindow {
-        /* In the order of time: one before the writers began, the samples, one after they had ended. */
+        /* One before the writers began, the samples in the order of time, one after the writers had ended or
+         * when they were no longer waited for. */
         Reading *readings;
         size_t n_readings;
         uint64_t begin_ns,
@@ -197,7 +198,8 @@ typedef struct RunWindow {
  * an interval, is taken for one at the edge. So is one farther off when the device wrote no more between it
  * and the sample inside than the writers did: then nobody else did, and nothing is in it that is not theirs.
  * Any other is dropped: the window then begins or ends with that sample, and what lies beyond is unseen.
- * Samples out of the window are dropped. Without the writers' clock nothing is changed. The interval after
+ * Samples out of the window are dropped, and those read after the last reading. Without the writers' clock
+ * nothing else is changed. The interval after
  * the first and the one before the last reading are full when they begin and end with a sample (the first
  * also when it begins at the edge, since the samples' grid begins there, too). */
 void window_settle(RunWindow *window);

@@ -101,6 +101,20 @@ static void fit_edges(RunWindow *window, uint64_t tolerance_ns)
         memmove(readings, readings + first, window->n_readings * sizeof *readings);
 }
 
+/* The last reading is not always the samples' reader's own: one who does not wait for it reads beside it, and
+ * samples may come after. */
+static void drop_later_samples(RunWindow *window)
+{
+        Reading *readings = window->readings, last = readings[window->n_readings - 1];
+        size_t n = 1;
+
+        for (size_t i = 1; i + 1 < window->n_readings; i++)
+                if (readings[i].row.mono_ns < last.row.mono_ns)
+                        readings[n++] = readings[i];
+        readings[n++] = last;
+        window->n_readings = n;
+}
+
 void window_settle(RunWindow *window)
 {
         Reading *readings = window->readings;
@@ -108,7 +122,10 @@ void window_settle(RunWindow *window)
         window->first_is_tick = true;
         window->last_is_tick = false;
         window->unseen_ns = 0;
-        if (window->n_readings < 2 || window->begin_ns == 0 || window->end_ns <= window->begin_ns)
+        if (window->n_readings < 2)
+                return;
+        drop_later_samples(window);
+        if (window->begin_ns == 0 || window->end_ns <= window->begin_ns)
                 return;
 
         uint64_t time_ns = window->end_ns - window->begin_ns, tolerance_ns = time_ns / EDGE_PART;

@@ -276,6 +276,29 @@ static void test_a_late_reading_is_not_used(void **state)
         assert_true(j.criteria[CRITERION_WRITE_LATENCY].value < 6);
 }
 
+/* Who does not wait for a writer that hangs reads beside the samples' reader, which goes on for a moment. */
+static void test_samples_after_the_last_reading(void **state)
+{
+        (void) state;
+        for (unsigned seed = 0; seed < seeds_of(20000); seed++) {
+                Reading readings[20] = { 0 };
+                RunWindow window = { .readings = readings };
+
+                rng = seed;
+                size_t inside = any(10), after = any(8);
+                for (size_t i = 0; i <= inside + after; i++)
+                        readings[window.n_readings++].row.mono_ns = START_NS + i * NS_PER_S;
+                uint64_t last_ns = START_NS + inside * NS_PER_S + any(NS_PER_S) + 1;
+                readings[window.n_readings++].row.mono_ns = last_ns;
+                window.begin_ns = any(2) * START_NS; /* they may not have said that they began */
+                window_settle(&window);
+                assert_int_equal(window.n_readings, inside + 2);
+                for (size_t i = 0; i <= inside; i++)
+                        assert_int_equal(readings[i].row.mono_ns, START_NS + i * NS_PER_S);
+                assert_int_equal(readings[inside + 1].row.mono_ns, last_ns);
+        }
+}
+
 /* Whatever the readings and the writers' clock: what is left lies among them, and is at least one. */
 static void test_any_readings(void **state)
 {
@@ -313,6 +336,7 @@ int main(void)
                 cmocka_unit_test(test_a_late_reading_is_not_used),
                 cmocka_unit_test(test_late_edges),
                 cmocka_unit_test(test_stopped),
+                cmocka_unit_test(test_samples_after_the_last_reading),
                 cmocka_unit_test(test_any_readings),
         };
 
