@@ -121,6 +121,18 @@ def test_many_hosts_with_the_reasons_of_those_that_are_not_green(tierprobe):
     assert any(line.startswith("127.0.0.1:1: no answer: ") for line in lines)
 
 
+@pytest.mark.parametrize("observed, column", [
+    ({"hour": None, "day": {"w_await": {"p99": 31.25}}}, "31.25"),
+    ({"hour": None, "day": {"w_await": {"p99": None}}}, "-"),
+    ({"hour": None, "day": None}, "-"),
+    (None, "-"),
+])
+def test_what_production_shows_is_in_the_table(tierprobe, observed, column):
+    with host(document(observed=observed)) as url:
+        head, row = tierprobe("status", url).stdout.splitlines()[:2]
+    assert row[head.index("P99 DAY ms"):].split()[0] == column
+
+
 def test_a_host_that_does_not_answer_is_one_line(tierprobe):
     hold = threading.Event()
     with host(b"", hold=hold) as url:
