@@ -48,7 +48,8 @@ def load(service):
 def test_a_memory_disk_beside_load(daemon, disk):
     """Gigabytes a second, and dips of some tens of milliseconds, which the documented iostat would not show."""
     it = disk(programmable=False, size="3G")
-    sections = sections_for(it.path, count=1000, limits={"write_mb_per_s": 100, "w_await_ms": 20, "pass_ratio": 0.9})
+    sections = sections_for(it.path, count=1000, limits={"write_mb_per_s": 100, "w_await_ms": 20, "pass_ratio": 0.9},
+                            guard={"daily_write_budget": "none"})
     service = daemon(sections=sections)
     verdicts = collections.Counter()
     with load(service):
