@@ -107,6 +107,19 @@ void wait_counters_read(const DeviceRoots *roots, const Device *device, const pi
 /* AFTER - BEFORE in each field; -1 where either is unknown or it went back. Pure. */
 void wait_counters_subtract(const WaitCounters *before, const WaitCounters *after, WaitCounters *ret);
 
+/* ---- others' waiting ---- */
+
+typedef struct OthersPressure {
+        double percent;  /* of the last ten seconds some task of theirs waited for a disk; NAN: not known */
+        char where[256]; /* whose it is: "/sys/fs/cgroup/system.slice/db.service" */
+} OthersPressure;
+
+/* Reads the highest io.pressure ("some", avg10) of the control groups of version 2 that stand beside the own
+ * one and beside each of its ancestors. The host's own (/proc/pressure/io) would not do: a test waits for the
+ * disk all the time, and that counts there. Not known without PSI (psi=1), without version 2, or where only
+ * the own group is visible (in a container). */
+void others_pressure_read(const DeviceRoots *roots, OthersPressure *ret);
+
 /* ---- states: the kernel's own words on the stack ---- */
 
 typedef struct StateFact {

@@ -40,6 +40,7 @@ typedef struct GuardRules {
         MinFree min_free;
         double max_foreign_mb_per_s;   /* 0: no limit */
         double abort_foreign_mb_per_s; /* 0: no limit */
+        double abort_io_pressure;      /* percent of the time that others wait for disks; 0: no limit */
         uint64_t max_duration_ns;
 } GuardRules;
 

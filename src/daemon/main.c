@@ -228,7 +228,7 @@ int daemon_main(int argc, char *argv[])
         if (r >= 0 && (options.action == ACTION_SERVE || options.action == ACTION_CHECK_CONFIG))
                 r = web_check(config, &error);
         if (r >= 0 && options.action == ACTION_CHECK_CONFIG)
-                r = paths_check_now(config, CHECK_LOOK_NS, &error);
+                r = paths_check_now(&options.roots, config, CHECK_LOOK_NS, &error);
         if (r < 0) {
                 if (options.action == ACTION_SERVE)
                         journal_init();

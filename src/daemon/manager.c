@@ -221,7 +221,7 @@ static void take_sample(const Parts *parts, Target *target)
         if (!run || run != at_work)
                 return;
         ledger_file_count(parts->ledger, run->id, run->bytes_written);
-        yield_run(parts->runs, target, run, &parts->config->guard);
+        yield_run(parts->runs, target, run, &parts->roots, &parts->config->guard);
 }
 
 /* Whenever the loop has nothing else to do. */
@@ -434,8 +434,8 @@ static int make_parts(Manager *manager)
                                   &(TimetableEvents){ .userdata = manager, .due = on_due });
         if (r >= 0)
                 r = reload_new(
-                        &manager->reload, manager->event, manager->parts.looks, &manager->options,
-                        &parts->config,
+                        &manager->reload, manager->event, manager->parts.looks, &parts->roots,
+                        &manager->options, &parts->config,
                         &(ReloadEvents){ .userdata = manager, .loaded = on_loaded, .refused = on_refused });
         return r;
 }
@@ -530,8 +530,8 @@ int manager_check_paths(Manager *manager)
         _cleanup_(path_check_freep) PathCheck *paths = NULL;
         Check check = { 0 };
 
-        int r = path_check_new(&paths, manager->event, manager->parts.looks, manager->parts.config, NULL,
-                               false, START_LOOK_NS, on_checked, &check);
+        int r = path_check_new(&paths, manager->event, manager->parts.looks, &manager->parts.roots,
+                               manager->parts.config, NULL, false, START_LOOK_NS, on_checked, &check);
         while (r >= 0 && !check.over)
                 r = sd_event_run(manager->event, UINT64_MAX);
         return r < 0 ? r : check.faults ? -EINVAL : 0;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether configured paths can be targets at all. Looks at them through children. */
+/* Whether configured paths can be targets at all, and whether the host shows what is to be watched. Looks at
+ * paths through children, at control groups itself. */
 
 #include "paths.h"
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
+#include "tierprobe/condition.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +23,7 @@ typedef struct Entry {
 struct PathCheck {
         const Config *config;
         bool writable;
+        bool sees_no_pressure; /* the configuration wants others' io.pressure, and there is none */
         PathCheckDone done;
         void *userdata;
         Entry entries[CONFIG_MAX_TARGETS];
@@ -47,6 +51,13 @@ static char *list_faults(const PathCheck *check)
                 if (check->entries[i].fault)
                         (void) fprintf(out, "%s: %s\n", check->config->targets[i].origin,
                                        check->entries[i].fault);
+        if (check->sees_no_pressure)
+                (void) fprintf(
+                        out,
+                        "[guard] abort_io_pressure = %g: no control group beside the own one shows its "
+                        "io.pressure here; it takes version 2 of control groups, a kernel with PSI "
+                        "(psi=1) and a view of the whole host, else leave the key out\n",
+                        check->config->guard.abort_io_pressure);
         if (fclose(out) != 0 || size == 0) {
                 free(text);
                 return NULL;
@@ -93,8 +104,19 @@ static void on_seen(Look *look, const PathFacts *facts, void *userdata)
                 (void) sd_event_source_set_time(check->timer, 0);
 }
 
-int path_check_new(PathCheck **ret, sd_event *event, Looks *looks, const Config *config, const Config *known,
-                   bool writable, uint64_t timeout_ns, PathCheckDone done, void *userdata)
+static bool sees_no_pressure(const DeviceRoots *roots, const Config *config)
+{
+        OthersPressure pressure;
+
+        if (config->guard.abort_io_pressure <= 0)
+                return false;
+        others_pressure_read(roots, &pressure);
+        return !isfinite(pressure.percent);
+}
+
+int path_check_new(PathCheck **ret, sd_event *event, Looks *looks, const DeviceRoots *roots,
+                   const Config *config, const Config *known, bool writable, uint64_t timeout_ns,
+                   PathCheckDone done, void *userdata)
 {
         _cleanup_(path_check_freep) PathCheck *check = calloc(1, sizeof *check);
 
@@ -102,6 +124,7 @@ int path_check_new(PathCheck **ret, sd_event *event, Looks *looks, const Config 
                 return -ENOMEM;
         check->config = config;
         check->writable = writable;
+        check->sees_no_pressure = sees_no_pressure(roots, config);
         check->done = done;
         check->userdata = userdata;
         for (size_t i = 0; i < config->n_targets; i++) {
@@ -161,7 +184,7 @@ static void on_done(const char *error, void *userdata)
         wait->error = error ? strdup(error) : NULL;
 }
 
-int paths_check_now(const Config *config, uint64_t timeout_ns, char **ret_error)
+int paths_check_now(const DeviceRoots *roots, const Config *config, uint64_t timeout_ns, char **ret_error)
 {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(looks_freep) Looks *looks = NULL;
@@ -172,7 +195,8 @@ int paths_check_now(const Config *config, uint64_t timeout_ns, char **ret_error)
         if (r >= 0)
                 r = looks_new(&looks, event, false);
         if (r >= 0)
-                r = path_check_new(&check, event, looks, config, NULL, true, timeout_ns, on_done, &wait);
+                r = path_check_new(&check, event, looks, roots, config, NULL, true, timeout_ns, on_done,
+                                   &wait);
         while (r >= 0 && !wait.over)
                 r = sd_event_run(event, UINT64_MAX);
         if (r < 0 || !wait.error)

@@ -21,6 +21,7 @@
 struct Reload {
         sd_event *event;
         Looks *looks;
+        const DeviceRoots *roots;
         const ConfigOptions *options;
         Config *const *in_force;
         ReloadEvents events;
@@ -72,14 +73,15 @@ static void start(Reload *reload)
         if (r >= 0)
                 r = web_load_access(reload->config, &reload->access, &error);
         if (r >= 0)
-                r = path_check_new(&reload->check, reload->event, reload->looks, reload->config,
-                                   *reload->in_force, false, LOOK_TIMEOUT_NS, on_checked, reload);
+                r = path_check_new(&reload->check, reload->event, reload->looks, reload->roots,
+                                   reload->config, *reload->in_force, false, LOOK_TIMEOUT_NS, on_checked,
+                                   reload);
         if (r < 0)
                 finish(reload, error ? error : strerror(-r));
 }
 
-int reload_new(Reload **ret, sd_event *event, Looks *looks, const ConfigOptions *options,
-               Config *const *in_force, const ReloadEvents *events)
+int reload_new(Reload **ret, sd_event *event, Looks *looks, const DeviceRoots *roots,
+               const ConfigOptions *options, Config *const *in_force, const ReloadEvents *events)
 {
         Reload *reload = calloc(1, sizeof *reload);
 
@@ -87,6 +89,7 @@ int reload_new(Reload **ret, sd_event *event, Looks *looks, const ConfigOptions 
                 return -ENOMEM;
         *reload = (Reload){ .event = sd_event_ref(event),
                             .looks = looks,
+                            .roots = roots,
                             .options = options,
                             .in_force = in_force,
                             .events = *events };

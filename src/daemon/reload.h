@@ -21,9 +21,10 @@ typedef struct ReloadEvents {
         void (*refused)(const char *error, void *userdata); /* one line for each fault */
 } ReloadEvents;
 
-/* LOOKS, OPTIONS and IN_FORCE, which points to wherever the configuration in force stands, are borrowed. */
-int reload_new(Reload **ret, sd_event *event, Looks *looks, const ConfigOptions *options,
-               Config *const *in_force, const ReloadEvents *events);
+/* LOOKS, ROOTS, OPTIONS and IN_FORCE, which points to wherever the configuration in force stands, are
+ * borrowed. */
+int reload_new(Reload **ret, sd_event *event, Looks *looks, const DeviceRoots *roots,
+               const ConfigOptions *options, Config *const *in_force, const ReloadEvents *events);
 Reload *reload_free(Reload *reload);
 void reload_freep(Reload **reload);
 

@@ -10,4 +10,5 @@
 
 /* To be called after each sample of TARGET while its run RUN is at work. One that somebody asked for goes on;
  * so does one on a mirror, whose own writes are not told from others'. */
-void yield_run(Runs *runs, Target *target, const RunRecord *run, const GuardRules *guard);
+void yield_run(Runs *runs, Target *target, const RunRecord *run, const DeviceRoots *roots,
+               const GuardRules *guard);

@@ -143,6 +143,8 @@ static const Parameter guard_parameters[] = {
           .unset = "none", .right = "a number of MB/s from 0 to 1000000, or none" },
         { "abort_foreign_mb_per_s", &parameter_number, GUARD(abort_foreign_mb_per_s), .low = 0, .high = 1e6,
           .unset = "none", .right = "a number of MB/s from 0 to 1000000, or none" },
+        { "abort_io_pressure", &parameter_number, GUARD(abort_io_pressure), .low = 0, .high = 100,
+          .unset = "none", .right = "a percentage from 0 to 100, such as 20, or none" },
         { "max_duration", &parameter_duration, GUARD(max_duration_ns), .min = NS_PER_S,
           .max = 31 * NS_PER_DAY, .right = "a duration from 1s to 31d, such as 10m",
           .help = "judge what was measured after so long" },

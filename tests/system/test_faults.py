@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong while it runs: aborts, signals, kill -9, hangs, full and failing disks. Nothing may stay behind."""
 
+import contextlib
 import json
 import os
+import pathlib
 import re
 import signal
 import time
@@ -507,6 +509,51 @@ def test_a_scheduled_run_gives_way(daemon, disk):
         assert run["bytes_written"] < 700 * MIB
         assert service.target()["verdict"] == "never_run" and service.target()["next_run_at"]
     service.stop()
+
+
+@contextlib.contextmanager
+def group_beside():
+    """A control group of version 2 beside the one that the tests are in."""
+    hierarchies = [line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup2"]
+    own = next((line.strip()[3:] for line in open("/proc/self/cgroup") if line.startswith("0::/")), None)
+    if not hierarchies or own is None or not os.access(f"{hierarchies[0]}/io.pressure", os.R_OK):
+        pytest.skip("no control groups of version 2 with io.pressure")
+    group = pathlib.Path(hierarchies[0], own.strip("/"), f"tierprobe-test-{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    try:
+        yield group
+    finally:
+        lab.wait_for("an empty group", lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+def test_a_scheduled_run_gives_way_to_those_who_wait(daemon, disk):
+    """A database on a disk of its own, which is slow: it is the one that waits."""
+    it, its = disk(rate=60 * MB, size="1G"), disk(rate=5 * MB, size="1G")
+    with group_beside() as group, its.other_writer() as writer:
+        (group / "cgroup.procs").write_text(str(writer.pid))
+        service = daemon(sections=sections_for(it.path, count=700, schedule={"interval": "6s", "jitter": "none"},
+                                               guard={"abort_io_pressure": 5}))
+        run = lab.wait_for("the scheduled run", lambda: service.target()["last_run"])
+        assert (run["trigger"], run["state"], codes(run)[0]) == ("schedule", "aborted", "aborted")
+        assert re.search(r"/.* waits for disks \d+ % of the time \(io.pressure\), more than \[guard\] "
+                         r"abort_io_pressure = 5, and comes first", run["reasons"][0]["detail"])
+        assert run["bytes_written"] < 700 * MIB
+        service.stop()
+
+
+def test_pressure_that_cannot_be_seen_is_refused(tierprobed, folder):
+    """A machine without control groups of version 2: the key would have no effect."""
+    for name in ("proc/self", "sys"):
+        (folder / name).mkdir(parents=True)
+    (folder / "proc/self/mountinfo").write_text(open("/proc/self/mountinfo").read())
+    config = folder / "tierprobed.conf"
+    config.write_text(f"[guard]\nabort_io_pressure = 20\n[target cache]\npath = {folder}\n")
+    done = tierprobed("--config", config, "--check-config", "--procfs", folder / "proc", "--sysfs", folder / "sys")
+    assert done.returncode == 78 and "abort_io_pressure = 20: no control group beside" in done.stderr, done.stderr
 
 
 def test_a_run_that_was_asked_for_gives_no_way(daemon, disk):

@@ -65,6 +65,7 @@ void condition_print(const DeviceRoots *roots, const Device *device, FILE *to)
 {
         _cleanup_free_ States *states = calloc(1, sizeof *states);
         WaitCounters waiting;
+        OthersPressure others;
         OwnLimits limits;
         Heat heat = { 0 };
 
@@ -82,4 +83,6 @@ void condition_print(const DeviceRoots *roots, const Device *device, FILE *to)
         }
         print_heat(&heat, to);
         print_waiting(&waiting, to);
+        others_pressure_read(roots, &others);
+        fprintf(to, "others: %g %s\n", others.percent, shown(roots, others.where));
 }
