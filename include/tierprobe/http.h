@@ -25,10 +25,9 @@ typedef struct Service {
         /* Counts up whenever something that /status shows has changed. */
         uint64_t (*generation)(void *userdata);
 
-        /* Asks for a run of one target. WHO is for the journal; PROFILE NULL is the default one. Returns 0
-         * with an answer, or -ENOMEM and other errors of the machine. */
-        int (*start_run)(void *userdata, const char *target, const char *profile, RunTrigger trigger,
-                         const char *who, StartAnswer *ret);
+        /* Asks for a run of one target. Returns 0 with an answer, or -ENOMEM and other errors of the machine.
+         */
+        int (*start_run)(void *userdata, const StartOrder *order, StartAnswer *ret);
 
         AbortResult (*abort_run)(void *userdata, const char *id, const char *who);
 

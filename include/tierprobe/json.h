@@ -72,9 +72,10 @@ json_t *json_targets_not_ready(const TargetView *targets, size_t n);
 /* The body of a request to start a run; what it does not name is empty. */
 typedef struct StartRequest {
         char target[NAME_SIZE], profile[NAME_SIZE];
+        bool together;
 } StartRequest;
 
-/* -EINVAL with a sentence in ERROR for anything but an object with these two members at most. */
+/* -EINVAL with a sentence in ERROR for anything but an object with these three members at most. */
 int json_read_start_request(const char *text, size_t size, StartRequest *ret, char *error, size_t error_size);
 
 /* Serialises for output: compact, newline at the end. Owned by the caller. NULL when out of memory. */

@@ -94,6 +94,12 @@ typedef struct Conditions {
         Heat heat;
 } Conditions;
 
+/* A run that began at the same moment, on other disks. */
+typedef struct RunCompanion {
+        char target[NAME_SIZE];
+        char run_id[RUN_ID_SIZE];
+} RunCompanion;
+
 typedef struct RunRecord {
         char id[RUN_ID_SIZE];
         char target[NAME_SIZE];
@@ -103,6 +109,8 @@ typedef struct RunRecord {
         bool certifying; /* run_is_certifying(), and, once it has ended, it was complete */
         bool official;   /* the profile is the one that decides its target's verdict */
         RunTrigger trigger;
+        RunCompanion *companions; /* owned */
+        size_t n_companions;
         RunState state;
         int64_t queued_real_ns, started_real_ns, finished_real_ns; /* 0: not yet */
         uint64_t elapsed_ns;

@@ -56,6 +56,9 @@ void run_freep(Run **run);
 void run_start(Run *run, const char *place, const Device *device, DiskLock *lock,
                double background_write_mb_per_s);
 
+/* Has the record of a queued run tell with whom it begins: with those of the N in ALL that are not itself. */
+void run_set_companions(Run *run, const RunCompanion *all, size_t n);
+
 /* Ends a queued or running run as one that could not start: REASON with DETAIL, inconclusive. */
 void run_refuse(Run *run, ReasonCode reason, const char *detail);
 

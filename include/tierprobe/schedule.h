@@ -19,6 +19,7 @@ typedef struct ScheduleRules {
         uint64_t interval_ns;  /* 0: never */
         uint64_t jitter_ns;    /* up to this much is added, differently for each host and target */
         bool catch_up;         /* an overdue run is made up soon, else it is skipped to the next due time */
+        bool together;         /* all targets of a host are due at the same moment */
         ScheduleWindow window; /* of local time: when set, runs start only inside */
 } ScheduleRules;
 

@@ -72,6 +72,14 @@ typedef enum StartResult {
         START_NO_PROFILE,  /* likewise */
 } StartResult;
 
+/* What is asked for. Texts are borrowed. */
+typedef struct StartOrder {
+        const char *target, *profile; /* names; profile NULL: the target's official one */
+        RunTrigger trigger;
+        const char *who; /* for the journal */
+        bool together;   /* it begins at the same moment as other runs that are asked for so */
+} StartOrder;
+
 typedef struct StartAnswer {
         StartResult result;
         const char *target;

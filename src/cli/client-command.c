@@ -42,6 +42,7 @@ static const OwnOption own_options[] = {
         { "html", offsetof(ClientCommand, html), false },
         { "markdown", offsetof(ClientCommand, markdown), false },
         { "wait", offsetof(ClientCommand, wait), true },
+        { "together", offsetof(ClientCommand, together), true },
         { "csv", offsetof(ClientCommand, csv), true },
         { "json", offsetof(ClientCommand, json), true },
 };
@@ -175,10 +176,15 @@ char *client_command_query(const ClientCommand *command, const char *path)
 {
         const struct {
                 const char *name, *value;
-        } given[] = { { "target", command->target }, { "profile", command->profile },
-                      { "since", command->since },   { "from", command->from },
-                      { "to", command->to },         { "limit", command->limit },
-                      { "step", command->step },     { "run", command->run } };
+        } given[] = { { "target", command->target },
+                      { "profile", command->profile },
+                      { "since", command->since },
+                      { "from", command->from },
+                      { "to", command->to },
+                      { "limit", command->limit },
+                      { "step", command->step },
+                      { "run", command->run },
+                      { "together", command->together ? "yes" : NULL } };
         char *text = NULL;
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);

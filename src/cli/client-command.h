@@ -17,7 +17,7 @@ typedef struct ClientCommand {
         ClientOptions options;
         const char *url; /* NULL: not given */
         const char *target, *profile, *since, *from, *to, *limit, *step, *run, *html, *markdown;
-        bool json, csv, wait;
+        bool json, csv, wait, together;
         int first; /* index of the first argument that is not an option */
 } ClientCommand;
 

@@ -118,12 +118,13 @@ static const char start_help[] =
         "accepted (0 or 3), with it what the verdict is.\n\n"
         "  --target NAME        only this target (each, one run)\n"
         "  --profile NAME       a profile of the daemon's configuration (the target's own)\n"
+        "  --together           tests of different disks begin at the same moment\n"
         "  --wait               until the runs have ended; Ctrl-C leaves them running\n";
 
 int cli_start(int argc, char *argv[])
 {
         ClientCommand command = { .name = "start", .help = start_help };
-        int r = client_command_parse(&command, " url target profile wait", argc, argv);
+        int r = client_command_parse(&command, " url target profile together wait", argc, argv);
 
         if (r != 0)
                 return r < 0 ? CLI_UNKNOWN : CLI_PASS;

@@ -173,7 +173,8 @@ static void show_schedule(const Config *config)
                 (void) printf("%s (%s, profile %s):%s\n", target->name, target->path, target->profile,
                               rules->interval_ns == 0 ? " never, [schedule] interval is never" : "");
                 for (int n = 0; n < RUNS_SHOWN; n++) {
-                        int64_t next_ns = schedule_next(rules, last_ns, at_ns, timetable_seed(target->name));
+                        int64_t next_ns =
+                                schedule_next(rules, last_ns, at_ns, timetable_seed(rules, target->name));
                         time_t seconds = next_ns / (int64_t) NS_PER_S;
                         char text[64];
                         struct tm tm;

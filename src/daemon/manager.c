@@ -4,6 +4,7 @@
 #include "manager.h"
 
 #include "journal.h"
+#include "ledger-fill.h"
 #include "looks.h"
 #include "mount-watch.h"
 #include "parts.h"
@@ -183,8 +184,12 @@ static void on_due(Target *target, bool missed, void *userdata)
         const char *name = target->config->name;
         StartAnswer answer;
 
-        int r = start_run(&manager->parts, name, NULL, missed ? TRIGGER_START : TRIGGER_SCHEDULE,
-                          missed ? "missed" : "schedule", &answer);
+        int r = start_run(&manager->parts,
+                          &(StartOrder){ .target = name,
+                                         .trigger = missed ? TRIGGER_START : TRIGGER_SCHEDULE,
+                                         .who = missed ? "missed" : "schedule",
+                                         .together = manager->parts.config->schedule.together },
+                          &answer);
         if (r < 0)
                 log_error("target %s: the scheduled run could not start: %s", name, strerror(-r));
         else if (answer.result != START_ACCEPTED)
@@ -386,27 +391,6 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 
 /* ---- life ---- */
 
-/* A ledger that begins anew knows at least of the runs that are kept. */
-static void fill_ledger(const Parts *parts)
-{
-        enum { MAX_DISKS = 64 };
-        char before[RUN_ID_SIZE];
-        LedgerState state = ledger_file_state(parts->ledger);
-        _cleanup_free_ DiskKey *disks = calloc(MAX_DISKS, sizeof *disks);
-
-        if (!disks || (state != LEDGER_MISSING && state != LEDGER_DAMAGED))
-                return;
-        for (const char *id = past_older(parts->past, NULL); id; id = past_older(parts->past, before)) {
-                _cleanup_(past_run_freep) PastRun *run = NULL;
-
-                (void) snprintf(before, sizeof before, "%s", id);
-                if (past_read(parts->past, before, &run, NULL, NULL) < 0 || run->bytes_written == 0)
-                        continue;
-                ledger_file_add(parts->ledger, (const DiskKey *) disks, past_run_disks(run, disks, MAX_DISKS),
-                                run->bytes_written, run->finished_real_ns);
-        }
-}
-
 static int make_parts(Manager *manager)
 {
         Parts *parts = &manager->parts;
@@ -475,7 +459,7 @@ int manager_new(Manager **ret, const ConfigOptions *options, Config *config, con
         if (r < 0)
                 return r;
         begin_targets(manager);
-        fill_ledger(&manager->parts);
+        ledger_fill(&manager->parts);
         *ret = TAKE_PTR(manager);
         return 0;
 }

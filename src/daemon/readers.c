@@ -118,10 +118,9 @@ static uint64_t get_generation(void *userdata)
         return ((const Parts *) userdata)->generation;
 }
 
-static int ask_for_run(void *userdata, const char *target, const char *profile, RunTrigger trigger,
-                       const char *who, StartAnswer *ret)
+static int ask_for_run(void *userdata, const StartOrder *order, StartAnswer *ret)
 {
-        return start_run(userdata, target, profile, trigger, who, ret);
+        return start_run(userdata, order, ret);
 }
 
 static AbortResult abort_run(void *userdata, const char *id, const char *who)

@@ -14,15 +14,18 @@
 #include <string.h>
 
 #define N_SLOTS CONFIG_MAX_TARGETS
-#define RETRY_US 200000 /* between two looks at whether another program's test has ended */
+#define RETRY_US 200000 /* between two looks at whether another program's test, or a wait, has ended */
+#define TOGETHER_NS (60 * NS_PER_S) /* how long a run is waited for by those that are to begin with it */
 
 typedef struct Slot {
         Target *target; /* NULL: free */
         Run *run;       /* queued or running; NULL: none */
         bool ready;     /* its path was looked at for it */
         bool stall_said;
-        bool waits_for_others; /* another program tests its disk, */
-        unsigned n_waits;      /* and has done so when it was asked so often */
+        bool waits_for_others;      /* another program tests its disk, */
+        unsigned n_waits;           /* and has done so when it was asked so often */
+        uint64_t together_until_ns; /* MONOTONIC: until then those beside which it is to begin wait for it; 0:
+                                     * it is to begin alone */
         RunTally tally;
 } Slot;
 
@@ -113,7 +116,9 @@ static bool is_not_its_turn(const Runs *runs, const Slot *wanted)
                 if (other == wanted || !other->run || !other->target->device || !wanted->target->device)
                         continue;
                 const RunRecord *record = run_record(other->run);
-                if (record->state == RUN_QUEUED && record->queued_real_ns < queued_ns &&
+                bool is_older = record->queued_real_ns < queued_ns ||
+                                (record->queued_real_ns == queued_ns && other < wanted);
+                if (record->state == RUN_QUEUED && is_older &&
                     device_shares_disk(other->target->device, wanted->target->device))
                         return true;
         }
@@ -224,8 +229,7 @@ void runs_freep(Runs **runs)
 
 /* ---- from queued to running ---- */
 
-int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits *limits,
-               const GuardRules *guard, uint64_t interval_ns, RunTrigger trigger, const RunRecord **ret)
+int runs_queue(Runs *runs, Target *target, const RunsOrder *order, const RunRecord **ret)
 {
         const RunEvents events = {
                 .userdata = runs, .changed = on_changed, .ended = on_ended, .gone = on_gone
@@ -239,12 +243,12 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
         int r = run_new(&slot->run, runs->event,
                         &(RunRequest){ .target = target->config->name,
                                        .path = target->config->path,
-                                       .profile = profile,
-                                       .limits = limits,
-                                       .guard = guard,
-                                       .trigger = trigger,
-                                       .interval_ns = interval_ns,
-                                       .official = strcmp(profile->name, target->config->profile) == 0,
+                                       .profile = order->profile,
+                                       .limits = order->limits,
+                                       .guard = order->guard,
+                                       .trigger = order->trigger,
+                                       .interval_ns = order->interval_ns,
+                                       .official = strcmp(order->profile->name, target->config->profile) == 0,
                                        .procfs = runs->roots->procfs,
                                        .sysfs = runs->roots->sysfs },
                         &events);
@@ -253,6 +257,7 @@ int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits 
         slot->target = target;
         slot->ready = slot->stall_said = slot->waits_for_others = false;
         slot->n_waits = 0;
+        slot->together_until_ns = order->together ? clock_ns(CLOCK_MONOTONIC) + TOGETHER_NS : 0;
         *ret = run_record(slot->run);
         runs->events.changed(runs->events.userdata);
         return 0;
@@ -279,41 +284,42 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-/* Has the slot wait for a test that HOLDER makes. */
-static void wait_for_others(Runs *runs, Slot *slot, const char *holder)
+static void look_again_soon(Runs *runs)
 {
-        const RunRecord *record = run_record(slot->run);
-
-        slot->waits_for_others = true;
-        if (slot->n_waits == DISK_LOCK_REFUSALS)
-                log_info("run %s of target %s waits: %s is tested by %s now", record->id, record->target,
-                         slot->target->device->name, holder);
         if (!runs->retry)
                 (void) sd_event_add_time_relative(runs->event, &runs->retry, CLOCK_MONOTONIC, RETRY_US, 0,
                                                   on_retry, runs);
 }
 
-static void begin(Runs *runs, Slot *slot)
+/* Takes the disks of a run that may begin; false: another program tests one, and the run waits. */
+static bool take_disks(Runs *runs, Slot *slot, DiskLock **ret)
 {
-        Run *run = slot->run;
-        const Target *target = slot->target;
+        const RunRecord *record = run_record(slot->run);
         char holder[DISK_HOLDER_SIZE];
-        DiskLock *lock = NULL;
-
-        /* A path that hangs keeps its device, and gets no writers: they would hang as well. */
-        if (target->problems.n > 0 && (!target->device || target_hangs(target))) {
-                const Reason *reason = &target->problems.items[0];
-
-                run_refuse(run, reason->code, reason->detail);
-                return;
-        }
         bool is_said = ++slot->n_waits == DISK_LOCK_REFUSALS;
-        int r = target->device ? disk_lock_new(&lock, runs->roots, target->device, is_said ? holder : NULL)
-                               : 0;
-        if (r == -EBUSY) {
-                wait_for_others(runs, slot, holder);
-                return;
-        }
+
+        if (!slot->target->device ||
+            disk_lock_new(ret, runs->roots, slot->target->device, is_said ? holder : NULL) != -EBUSY)
+                return true;
+        if (is_said)
+                log_info("run %s of target %s waits: %s is tested by %s now", record->id, record->target,
+                         slot->target->device->name, holder);
+        slot->waits_for_others = true;
+        look_again_soon(runs);
+        return false;
+}
+
+/* A path that hangs keeps its device, and gets no writers: they would hang as well. */
+static bool is_hopeless(const Target *target)
+{
+        return target->problems.n > 0 && (!target->device || target_hangs(target));
+}
+
+static void begin(Runs *runs, Slot *slot, DiskLock *lock)
+{
+        const Target *target = slot->target;
+        Run *run = slot->run;
+
         run_start(run, target->facts.is_link ? target->goal : NULL, target->device, lock,
                   samples_write_mb_per_s(&target->samples));
         /* It may have ended already; then its record has been handed on. */
@@ -323,23 +329,98 @@ static void begin(Runs *runs, Slot *slot)
         }
 }
 
+/* ---- together ---- */
+
+static bool is_queued(const Slot *slot)
+{
+        return slot->run && run_record(slot->run)->state == RUN_QUEUED;
+}
+
+static bool may_begin(const Runs *runs, const Slot *slot)
+{
+        return is_queued(slot) && slot->ready && !slot->waits_for_others && !disk_is_busy(runs, slot) &&
+               !is_not_its_turn(runs, slot);
+}
+
+static bool share_disk(const Slot *a, const Slot *b)
+{
+        return a->target->device && b->target->device &&
+               device_shares_disk(a->target->device, b->target->device);
+}
+
+/* Whether a run that is to begin together with others still waits for one of them. */
+static bool waits_for_companion(const Runs *runs, const Slot *slot)
+{
+        uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+
+        for (const Slot *other = runs->slots; slot->together_until_ns && other < runs->slots + N_SLOTS;
+             other++)
+                if (other != slot && is_queued(other) && other->together_until_ns > now_ns &&
+                    !share_disk(slot, other) &&
+                    (!other->ready || other->waits_for_others || disk_is_busy(runs, other)))
+                        return true;
+        return false;
+}
+
+/* Those that may begin with FIRST, itself the first of them. */
+static size_t find_companions(const Runs *runs, Slot *first, Slot *ret[N_SLOTS])
+{
+        size_t n = 1;
+
+        ret[0] = first;
+        for (Slot *slot = (Slot *) runs->slots; first->together_until_ns && slot < runs->slots + N_SLOTS;
+             slot++)
+                if (slot != first && slot->together_until_ns && may_begin(runs, slot) &&
+                    !is_hopeless(slot->target))
+                        ret[n++] = slot;
+        return n;
+}
+
+/* Begins N runs, no two of them on one disk, at the same moment, or none. */
+static void begin_all(Runs *runs, Slot *slots[], size_t n)
+{
+        RunCompanion companions[N_SLOTS];
+        DiskLock *locks[N_SLOTS] = { 0 };
+
+        for (size_t i = 0; i < n; i++)
+                if (!take_disks(runs, slots[i], &locks[i])) {
+                        while (i-- > 0)
+                                disk_lock_free(locks[i]);
+                        return;
+                }
+        for (size_t i = 0; i < n; i++) {
+                const RunRecord *record = run_record(slots[i]->run);
+
+                memcpy(companions[i].target, record->target, sizeof companions[i].target);
+                memcpy(companions[i].run_id, record->id, sizeof companions[i].run_id);
+        }
+        for (size_t i = 0; i < n && n > 1; i++)
+                run_set_companions(slots[i]->run, companions, n);
+        for (size_t i = 0; i < n; i++)
+                begin(runs, slots[i], locks[i]);
+}
+
 void runs_dispatch(Runs *runs)
 {
         while (!runs->stopping) {
-                Slot *oldest = NULL;
+                Slot *oldest = NULL, *all[N_SLOTS];
 
                 for (Slot *slot = runs->slots; slot < runs->slots + N_SLOTS; slot++) {
-                        if (!slot->run || !slot->ready || slot->waits_for_others ||
-                            run_record(slot->run)->state != RUN_QUEUED || disk_is_busy(runs, slot) ||
-                            is_not_its_turn(runs, slot))
+                        if (!may_begin(runs, slot))
                                 continue;
-                        if (!oldest ||
-                            run_record(slot->run)->queued_real_ns < run_record(oldest->run)->queued_real_ns)
+                        if (waits_for_companion(runs, slot))
+                                look_again_soon(runs);
+                        else if (!oldest || run_record(slot->run)->queued_real_ns <
+                                                    run_record(oldest->run)->queued_real_ns)
                                 oldest = slot;
                 }
                 if (!oldest)
                         return;
-                begin(runs, oldest);
+                const Reason *reason = oldest->target->problems.items;
+                if (is_hopeless(oldest->target))
+                        run_refuse(oldest->run, reason->code, reason->detail);
+                else
+                        begin_all(runs, all, find_companions(runs, oldest, all));
         }
 }
 

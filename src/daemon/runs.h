@@ -44,11 +44,20 @@ int runs_new(Runs **ret, sd_event *event, const DeviceRoots *roots, const RunsEv
 Runs *runs_free(Runs *runs);
 void runs_freep(Runs **runs);
 
-/* Queues a run of TARGET, which must have none, to be judged by samples INTERVAL_NS apart. It waits for
- * runs_set_ready(). Owned by RUNS. 0 or -ENOMEM.
+/* What run is to be made. Everything is copied. */
+typedef struct RunsOrder {
+        const Profile *profile;
+        const Limits *limits;
+        const GuardRules *guard;
+        uint64_t interval_ns; /* between the samples that judge it */
+        RunTrigger trigger;
+        bool together; /* it begins at the same moment as all that are queued so and share no disk with it;
+                        * none of them is waited for longer than a minute */
+} RunsOrder;
+
+/* Queues a run of TARGET, which must have none. It waits for runs_set_ready(). Owned by RUNS. 0 or -ENOMEM.
  */
-int runs_queue(Runs *runs, Target *target, const Profile *profile, const Limits *limits,
-               const GuardRules *guard, uint64_t interval_ns, RunTrigger trigger, const RunRecord **ret);
+int runs_queue(Runs *runs, Target *target, const RunsOrder *order, const RunRecord **ret);
 
 /* TARGET was looked at for its run, which may begin when its turn comes. */
 void runs_set_ready(Runs *runs, const Target *target);

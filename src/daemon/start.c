@@ -168,12 +168,11 @@ static const Profile *profile_of(const Config *config, const Target *target, con
         return config_find_profile(config, name ? name : target->config->profile);
 }
 
-int start_run(const Parts *parts, const char *target_name, const char *profile_name, RunTrigger trigger,
-              const char *who, StartAnswer *ret)
+int start_run(const Parts *parts, const StartOrder *order, StartAnswer *ret)
 {
         const Config *config = parts->config;
-        Target *target = parts_find_target(parts, target_name);
-        const Profile *profile = profile_of(config, target, profile_name);
+        Target *target = parts_find_target(parts, order->target);
+        const Profile *profile = profile_of(config, target, order->profile);
         const RunRecord *run = NULL;
         GuardAnswer guard;
 
@@ -192,18 +191,24 @@ int start_run(const Parts *parts, const char *target_name, const char *profile_n
                 (void) snprintf(ret->detail, sizeof ret->detail, "tierprobed is being stopped");
                 return 0;
         }
-        const GuardFacts facts = guard_facts(parts, target, profile, trigger);
+        const GuardFacts facts = guard_facts(parts, target, profile, order->trigger);
         bool allowed = guards_allow(&config->guard, &facts, &guard);
         take_guard_answer(&guard, ret);
         if (!allowed)
                 return 0;
-        int r = runs_queue(parts->runs, target, profile, &config->limits, &config->guard,
-                           config->sample_interval_ns, trigger, &run);
+        int r = runs_queue(parts->runs, target,
+                           &(RunsOrder){ .profile = profile,
+                                         .limits = &config->limits,
+                                         .guard = &config->guard,
+                                         .interval_ns = config->sample_interval_ns,
+                                         .trigger = order->trigger,
+                                         .together = order->together },
+                           &run);
         if (r < 0)
                 return r;
         (void) snprintf(ret->run_id, sizeof ret->run_id, "%s", run->id);
         ledger_file_reserve(parts->ledger, run->id, target->device, facts.test_bytes);
-        log_info("run %s of %s asked for by %s", ret->run_id, ret->target, who);
+        log_info("run %s of %s asked for by %s", ret->run_id, ret->target, order->who);
         if (config->guard.max_foreign_mb_per_s > 0 &&
             facts.foreign_mb_per_s > config->guard.max_foreign_mb_per_s)
                 log_warning(

@@ -6,10 +6,8 @@
 
 #include "tierprobe/views.h"
 
-/* Asks for a run of the target named TARGET; PROFILE NULL is its official one, WHO is for the journal. 0 with
- * an answer, or -ENOMEM. */
-int start_run(const Parts *parts, const char *target, const char *profile, RunTrigger trigger,
-              const char *who, StartAnswer *ret);
+/* Asks for a run. 0 with an answer, or -ENOMEM. */
+int start_run(const Parts *parts, const StartOrder *order, StartAnswer *ret);
 
 /* A look at TARGET is over: its run may begin, or is refused since there is too little space. Free space is
  * read when it decides: it is never refused for what was seen a while ago, or while a file system may still

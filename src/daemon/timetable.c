@@ -17,6 +17,9 @@
 /* Slewing and leap seconds are smaller steps than this; a clock that is set moves further. */
 #define CLOCK_STEP_NS (2 * (int64_t) NS_PER_S)
 
+/* Timers of the same moment may fire one after the other. */
+#define TOGETHER_NS ((int64_t) NS_PER_S)
+
 /* A run that a guard has refused is tried again after so long, if the guard does not know better. */
 #define RETRY_NS (600 * NS_PER_S)
 
@@ -81,35 +84,44 @@ static void plan(Entry *entry)
 {
         int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         int64_t from_ns = now_ns > entry->not_before_real_ns ? now_ns : entry->not_before_real_ns;
-        uint64_t seed = timetable_seed(entry->name);
+        uint64_t seed = timetable_seed(&entry->timetable->rules, entry->name);
 
         set_time(entry, schedule_next(&entry->timetable->rules, entry->last_real_ns, from_ns, seed), now_ns);
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
 {
-        Entry *entry = userdata;
-        Timetable *timetable = entry->timetable;
+        Entry *due = userdata;
+        Timetable *timetable = due->timetable;
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
 
         (void) source;
         (void) usec;
         /* A step of the clock may have carried the timer past the window's end. */
-        if (schedule_may_start(&timetable->rules, (int64_t) clock_ns(CLOCK_REALTIME)))
-                timetable->events.due(entry->target, entry->missed, timetable->events.userdata);
-        else
-                plan(entry);
+        if (!schedule_may_start(&timetable->rules, now_ns)) {
+                plan(due);
+                return 0;
+        }
+        for (Entry *entry = timetable->entries; entry < timetable->entries + CONFIG_MAX_TARGETS; entry++)
+                if (entry == due || (timetable->rules.together && entry->timer &&
+                                     entry->next_real_ns <= now_ns + TOGETHER_NS)) {
+                        entry->timer = sd_event_source_disable_unref(entry->timer);
+                        timetable->events.due(entry->target, entry->missed, timetable->events.userdata);
+                }
         return 0;
 }
 
 /* ---- the outside ---- */
 
-uint64_t timetable_seed(const char *target)
+uint64_t timetable_seed(const ScheduleRules *rules, const char *target)
 {
         static const sd_id128_t application =
                 SD_ID128_MAKE(6b, 0e, 52, 3c, 41, 9d, 4f, 0a, 9e, 27, 5d, 8f, 70, c1, 3b, 84);
         char name[256] = "";
         sd_id128_t host;
 
+        if (rules->together)
+                target = "";
         if (sd_id128_get_machine_app_specific(application, &host) >= 0)
                 return schedule_seed(target, host.qwords[0] ^ host.qwords[1]);
         /* A container has no id, but a name of its own. */
@@ -161,9 +173,9 @@ void timetable_plan(Timetable *timetable, Target *target, const char *name, int6
         if (i == CONFIG_MAX_TARGETS)
                 return; /* cannot be: there is one for each target of a configuration */
         Entry *entry = &timetable->entries[i];
-        entry->missed = !entry->target &&
-                        schedule_is_overdue(&timetable->rules, last_real_ns,
-                                            (int64_t) clock_ns(CLOCK_REALTIME), timetable_seed(name));
+        entry->missed = !entry->target && schedule_is_overdue(&timetable->rules, last_real_ns,
+                                                              (int64_t) clock_ns(CLOCK_REALTIME),
+                                                              timetable_seed(&timetable->rules, name));
         entry->timetable = timetable;
         entry->target = target;
         memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);

@@ -22,8 +22,8 @@ typedef struct TimetableEvents {
 } TimetableEvents;
 
 /* A target's place in the jitter: of this host (its machine id, which nobody can tell from it) and the
- * target. */
-uint64_t timetable_seed(const char *target);
+ * target, or of the host alone where RULES have all due together. */
+uint64_t timetable_seed(const ScheduleRules *rules, const char *target);
 
 int timetable_new(Timetable **ret, sd_event *event, const TimetableEvents *events);
 Timetable *timetable_free(Timetable *timetable);

@@ -25,6 +25,7 @@ typedef struct ParameterMeaning {
 static const ParameterMeaning parameters[] = {
         { "target", "a target's name", "string", NULL },
         { "profile", "a profile's name; without it the target's official one", "string", NULL },
+        { "together", "yes: the tests of different disks begin at the same moment", "string", NULL },
         { "wait", "seconds to wait for the end of the run", "integer", NULL },
         { "limit", "how many at most", "integer", NULL },
         { "since", "next_cursor of an earlier answer", "string", NULL },

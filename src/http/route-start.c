@@ -11,12 +11,14 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
+#include "tierprobe/units.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct Start {
         char target[QUERY_VALUE_SIZE], profile[QUERY_VALUE_SIZE]; /* empty: not given */
+        bool together;
         char who[WHO_SIZE];
         StartAnswer answers[CONFIG_MAX_TARGETS];
         size_t n_answers;
@@ -46,6 +48,10 @@ static int read_choices(const Request *request, Start *start, Problem *problem)
             take_choice("profile", start->profile, query_value(&request->query, "profile"), problem) < 0 ||
             take_choice("profile", start->profile, body.profile, problem) < 0)
                 return -1;
+        const char *together = query_value(&request->query, "together");
+        if (together && parse_bool(together, &start->together) < 0)
+                return problem_set(problem, 400, "bad_parameter", "\"together\" is yes or no");
+        start->together = start->together || body.together;
         return 0;
 }
 
@@ -54,8 +60,13 @@ static int start_one(const Service *service, Start *start, const char *target, P
         StartAnswer *answer = &start->answers[start->n_answers];
 
         memset(answer, 0, sizeof *answer);
-        int r = service->start_run(service->userdata, target, *start->profile ? start->profile : NULL,
-                                   TRIGGER_MANUAL, start->who, answer);
+        int r = service->start_run(service->userdata,
+                                   &(StartOrder){ .target = target,
+                                                  .profile = *start->profile ? start->profile : NULL,
+                                                  .trigger = TRIGGER_MANUAL,
+                                                  .who = start->who,
+                                                  .together = start->together },
+                                   answer);
         if (r < 0)
                 return problem_set(problem, 500, "internal_error", "the run could not be started");
         if (answer->result == START_NO_TARGET)

@@ -34,7 +34,7 @@ static const Route routes[] = {
         { "/run",
           "start a test; wait=SECONDS for its end",
           handle_start,
-          { "target", "profile", "wait" },
+          { "target", "profile", "together", "wait" },
           METHOD_POST,
           .takes_body = true,
           .status = 202,

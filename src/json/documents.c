@@ -106,7 +106,7 @@ static int read_name(const json_t *object, const char *key, char buf[NAME_SIZE])
 
 int json_read_start_request(const char *text, size_t size, StartRequest *ret, char *error, size_t error_size)
 {
-        static const char *const known[] = { "target", "profile" };
+        static const char *const known[] = { "target", "profile", "together" };
         StartRequest request = { 0 };
         size_t n_known = 0;
 
@@ -118,10 +118,16 @@ int json_read_start_request(const char *text, size_t size, StartRequest *ret, ch
         for (size_t i = 0; i < ELEMENTSOF(known); i++)
                 n_known += json_object_get(document, known[i]) != NULL;
         if (n_known < json_object_size(document)) {
-                (void) snprintf(error, error_size, "the members of the body are: target, profile");
+                (void) snprintf(error, error_size, "the members of the body are: target, profile, together");
                 return -EINVAL;
         }
-        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+        const json_t *together = json_object_get(document, known[2]);
+        if (together && !json_is_boolean(together)) {
+                (void) snprintf(error, error_size, "\"together\" is true or false");
+                return -EINVAL;
+        }
+        request.together = json_is_true(together);
+        for (size_t i = 0; i < 2; i++)
                 if (read_name(document, known[i], i == 0 ? request.target : request.profile) < 0) {
                         (void) snprintf(error, error_size, "\"%s\" is not a valid name", known[i]);
                         return -EINVAL;

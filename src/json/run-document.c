@@ -55,6 +55,21 @@ static json_t *test(const RunRecord *run)
         return TAKE_PTR(object);
 }
 
+/* Null for a run that began alone. */
+static json_t *together(const RunRecord *run)
+{
+        json_auto_t *array = json_array();
+
+        if (run->n_companions == 0)
+                return json_null();
+        for (size_t i = 0; i < run->n_companions; i++)
+                if (json_array_append_new(array, OBJECT({ "target", json_text(run->companions[i].target) },
+                                                        { "run_id", json_text(run->companions[i].run_id) })) <
+                    0)
+                        return NULL;
+        return TAKE_PTR(array);
+}
+
 /* The curve: what the device did with 1, 2, 4, ... writers. Null for other runs. */
 static json_t *steps(const RunRecord *run)
 {
@@ -150,8 +165,8 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "queued_at", json_time_or_null(run->queued_real_ns) },
                 { "window_s", json_figure(judgement->elapsed_s) },
                 { "stalled_s", run->stalled_ns ? json_seconds_from_ns(run->stalled_ns) : json_null() },
-                { "limits", json_limits(&run->limits) }, { "ramp", steps(run) },
-                { "headroom", headroom(run) });
+                { "together", together(run) }, { "limits", json_limits(&run->limits) },
+                { "ramp", steps(run) }, { "headroom", headroom(run) });
         if (!body || json_object_update(object, body) < 0)
                 return NULL;
         if (evidence && !json_put(object, "evidence", json_evidence(run)))

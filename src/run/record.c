@@ -172,6 +172,7 @@ RunRecord *run_record_free(RunRecord *record)
                 return NULL;
         free(record->path);
         free(record->place);
+        free(record->companions);
         free(record->samples);
         free(record->conditions);
         record->device = device_free(record->device);

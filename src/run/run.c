@@ -483,6 +483,18 @@ void run_start(Run *run, const char *place, const Device *device, DiskLock *lock
         run->events.changed(run, run->events.userdata);
 }
 
+void run_set_companions(Run *run, const RunCompanion *all, size_t n)
+{
+        RunRecord *record = run->record;
+
+        free(record->companions);
+        record->n_companions = 0;
+        record->companions = calloc(n, sizeof *record->companions);
+        for (size_t i = 0; record->companions && i < n; i++)
+                if (strcmp(all[i].run_id, record->id) != 0)
+                        record->companions[record->n_companions++] = all[i];
+}
+
 void run_refuse(Run *run, ReasonCode reason, const char *detail)
 {
         if (run->end_known || run->probe)

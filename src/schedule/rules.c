@@ -130,6 +130,7 @@ static const Parameter schedule_parameters[] = {
         { "window", &type_window, RULE(window), .unset = "none",
           .right = "HH:MM-HH:MM in local time, such as 01:00-05:00, or none" },
         { "catch_up", &parameter_bool, RULE(catch_up), .right = "yes or no" },
+        { "together", &parameter_bool, RULE(together), .right = "yes or no" },
 };
 
 static const Parameter guard_parameters[] = {

@@ -152,14 +152,12 @@ static void answer_start(const char *how, StartAnswer *answer)
         }
 }
 
-static int stub_start(void *userdata, const char *target, const char *profile, RunTrigger trigger,
-                      const char *who, StartAnswer *ret)
+static int stub_start(void *userdata, const StartOrder *order, StartAnswer *ret)
 {
-        const char *how = stub.start;
+        const char *how = stub.start, *target = order->target, *profile = order->profile;
         size_t i = 0;
 
         (void) userdata;
-        (void) trigger;
         while (i < stub.n_targets && strcmp(stub.names[i], target) != 0)
                 i++;
         *ret = (StartAnswer){ .result = START_NO_TARGET };
@@ -178,7 +176,7 @@ static int stub_start(void *userdata, const char *target, const char *profile, R
                 if (!run)
                         return -ENOMEM;
                 memcpy(ret->run_id, run->id, sizeof ret->run_id);
-                (void) fprintf(stderr, "start %s by %s\n", target, who);
+                (void) fprintf(stderr, "start %s by %s\n", target, order->who);
         } else {
                 answer_start(how, ret);
         }
