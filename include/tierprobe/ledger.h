@@ -33,7 +33,7 @@ typedef struct LedgerEntry {
 typedef struct LedgerDisk {
         DiskKey key;
         uint64_t lifetime_bytes;
-        int64_t last_end_real_ns;                /* of a run that wrote something; 0: none */
+        int64_t last_end_real_ns; /* of a run that wrote something and gave a verdict, or was lost; 0: none */
         LedgerEntry entries[LEDGER_MAX_ENTRIES]; /* of the last day, oldest first */
         size_t n_entries;
 } LedgerDisk;
@@ -69,15 +69,16 @@ int ledger_set_disks(Ledger *ledger, const char *run_id, const DiskKey *disks, s
 /* The run has written so many bytes up to now. Nothing when it is not known. */
 void ledger_count(Ledger *ledger, const char *run_id, uint64_t written_bytes, int64_t now_real_ns);
 
-/* The run has ended. */
-void ledger_settle(Ledger *ledger, const char *run_id, uint64_t written_bytes, int64_t now_real_ns);
+/* The run has ended. RESTS: if it has written anything, the cooldown begins. */
+void ledger_settle(Ledger *ledger, const char *run_id, uint64_t written_bytes, bool rests,
+                   int64_t now_real_ns);
 
 /* Settles all runs as if they had written what they might: how far they came is not known. */
 void ledger_settle_lost(Ledger *ledger, int64_t now_real_ns);
 
 /* A run that ended at some time, from another record of it. 0, -ENOSPC or -ENOMEM. */
-int ledger_add(Ledger *ledger, const DiskKey *disks, size_t n_disks, uint64_t bytes, int64_t end_real_ns,
-               int64_t now_real_ns);
+int ledger_add(Ledger *ledger, const DiskKey *disks, size_t n_disks, uint64_t bytes, bool rests,
+               int64_t end_real_ns, int64_t now_real_ns);
 
 /* Adds all that FROM has: the ledger of an earlier time that could not be read until now. 0, -ENOSPC or
  * -ENOMEM. */

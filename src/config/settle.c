@@ -85,6 +85,26 @@ static void check_official_profile(const Loader *loader, const TargetConfig *tar
                 near ? "? Else " : "", target->profile, known);
 }
 
+/* A test that no day's budget holds would be refused for ever. */
+static void check_budget(const Loader *loader, const TargetConfig *target)
+{
+        const Profile *official = config_find_profile(loader->config, target->profile);
+        uint64_t budget_bytes = loader->config->guard.daily_write_budget_bytes;
+        const char *origin = key_origin(loader, SECTION_GUARD, "daily_write_budget");
+        char bytes[FORMAT_SIZE], budget[FORMAT_SIZE];
+
+        if (!official || budget_bytes == 0 || profile_bytes(official) <= budget_bytes)
+                return;
+        if (!origin)
+                origin = target->profile_origin[0] ? target->profile_origin : target->origin;
+        config_fault(loader->faults, -EINVAL, origin,
+                     "a test of [target %s], profile %s, writes up to %s, which daily_write_budget of "
+                     "[guard], %s, "
+                     "never allows; raise it, or name a smaller profile",
+                     target->name, target->profile, format_size(bytes, profile_bytes(official)),
+                     format_size(budget, budget_bytes));
+}
+
 static void check_targets(const Loader *loader)
 {
         const Config *config = loader->config;
@@ -100,6 +120,7 @@ static void check_targets(const Loader *loader)
                         continue;
                 }
                 check_official_profile(loader, target);
+                check_budget(loader, target);
                 for (size_t j = 0; j < i; j++)
                         if (config->targets[j].path && strcmp(config->targets[j].path, target->path) == 0)
                                 config_fault(

@@ -188,12 +188,12 @@ void journal_verdict_changed(const char *target, const char *before, const char 
                   "target %s: the verdict is now %s, it was %s%s", target, now, before, details);
 }
 
-void journal_run_refused(const char *target, const char *detail)
+void journal_run_refused(const char *target, const char *who, const char *detail)
 {
         const LogField fields[] = { { "TIERPROBE_TARGET", target } };
 
-        log_event(LOG_NOTICE, MESSAGE_RUN_REFUSED, fields, ELEMENTSOF(fields),
-                  "no scheduled run of %s now: %s", target, detail);
+        log_event(LOG_NOTICE, MESSAGE_RUN_REFUSED, fields, ELEMENTSOF(fields), "no run of %s for %s now: %s",
+                  target, who, detail);
 }
 
 void journal_config_invalid(const char *error)

@@ -16,8 +16,8 @@ void journal_run_stalled(const RunRecord *record);
 void journal_run_ended(const RunRecord *record);
 void journal_run_interrupted(const PastRun *run); /* by the end of an earlier daemon */
 
-/* A scheduled run that a guard kept from starting. */
-void journal_run_refused(const char *target, const char *detail);
+/* A run that a guard kept from starting; WHO asked for it. */
+void journal_run_refused(const char *target, const char *who, const char *detail);
 
 /* The verdict that stands for a target, in words ("pass, stale"), and the reasons of what stands beside it.
  */

@@ -192,10 +192,10 @@ static size_t disks_of(const Device *device, DiskKey **ret)
         return n;
 }
 
-void ledger_file_add(LedgerFile *file, const DiskKey *disks, size_t n_disks, uint64_t bytes,
+void ledger_file_add(LedgerFile *file, const DiskKey *disks, size_t n_disks, uint64_t bytes, bool rests,
                      int64_t end_real_ns)
 {
-        int r = ledger_add(file->ledger, disks, n_disks, bytes, end_real_ns, now_real_ns());
+        int r = ledger_add(file->ledger, disks, n_disks, bytes, rests, end_real_ns, now_real_ns());
 
         if (r < 0)
                 log_error("a past run cannot be entered in the ledger of bytes written: %s", strerror(-r));
@@ -233,9 +233,9 @@ void ledger_file_count(LedgerFile *file, const char *run_id, uint64_t written_by
                 save(file);
 }
 
-void ledger_file_settle(LedgerFile *file, const char *run_id, uint64_t written_bytes)
+void ledger_file_settle(LedgerFile *file, const char *run_id, uint64_t written_bytes, bool rests)
 {
-        ledger_settle(file->ledger, run_id, written_bytes, now_real_ns());
+        ledger_settle(file->ledger, run_id, written_bytes, rests, now_real_ns());
         save(file);
 }
 

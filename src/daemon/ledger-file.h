@@ -33,15 +33,15 @@ void ledger_file_freep(LedgerFile **file);
 LedgerState ledger_file_state(const LedgerFile *file);
 
 /* For a new ledger: a run of an earlier time that another record tells of. */
-void ledger_file_add(LedgerFile *file, const DiskKey *disks, size_t n_disks, uint64_t bytes,
+void ledger_file_add(LedgerFile *file, const DiskKey *disks, size_t n_disks, uint64_t bytes, bool rests,
                      int64_t end_real_ns);
 
 /* A run of at most so many bytes on DEVICE (NULL: not known yet) was asked for; it begins on that; so many it
- * has written up to now; it has ended. */
+ * has written up to now; it has ended. RESTS: the cooldown begins with it. */
 void ledger_file_reserve(LedgerFile *file, const char *run_id, const Device *device, uint64_t bytes);
 void ledger_file_set_device(LedgerFile *file, const char *run_id, const Device *device);
 void ledger_file_count(LedgerFile *file, const char *run_id, uint64_t written_bytes);
-void ledger_file_settle(LedgerFile *file, const char *run_id, uint64_t written_bytes);
+void ledger_file_settle(LedgerFile *file, const char *run_id, uint64_t written_bytes, bool rests);
 
 /* What the guards ask of DEVICE (NULL: nothing is known). */
 typedef struct LedgerFacts {

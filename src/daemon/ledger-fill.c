@@ -24,6 +24,7 @@ void ledger_fill(const Parts *parts)
                 if (past_read(parts->past, before, &run, NULL, NULL) < 0 || run->bytes_written == 0)
                         continue;
                 ledger_file_add(parts->ledger, (const DiskKey *) disks, past_run_disks(run, disks, MAX_DISKS),
-                                run->bytes_written, run->finished_real_ns);
+                                run->bytes_written, run->verdict != VERDICT_INCONCLUSIVE,
+                                run->finished_real_ns);
         }
 }

@@ -158,7 +158,9 @@ static void on_run_ended(Target *target, const RunRecord *record, void *userdata
         if (record->swept)
                 log_info("target %s: removed %u empty file%s that a killed test had left in %s",
                          record->target, record->swept, record->swept == 1 ? "" : "s", record->path);
-        ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written);
+        /* What told nothing may be tried again at once, as far as the budget goes. */
+        ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written,
+                           record->judgement.verdict != VERDICT_INCONCLUSIVE);
         past_add(manager->parts.past, record);
         if (target) {
                 plan_run(&manager->parts, target);
@@ -192,8 +194,6 @@ static void on_due(Target *target, bool missed, void *userdata)
                           &answer);
         if (r < 0)
                 log_error("target %s: the scheduled run could not start: %s", name, strerror(-r));
-        else if (answer.result != START_ACCEPTED)
-                journal_run_refused(name, answer.detail);
         /* The end of a run plans the next one; without one, it is tried again. */
         if (r < 0 || answer.result != START_ACCEPTED)
                 timetable_retry(manager->parts.timetable, target,

@@ -3,6 +3,8 @@
 
 #include "start.h"
 
+#include "journal.h"
+
 #include "tierprobe/clock.h"
 #include "tierprobe/guards.h"
 #include "tierprobe/log.h"
@@ -168,6 +170,19 @@ static const Profile *profile_of(const Config *config, const Target *target, con
         return config_find_profile(config, name ? name : target->config->profile);
 }
 
+/* Once for each kind of refusal, until a run is let pass: a schedule and a script ask again and again. */
+static void say_refusal(Target *target, const StartOrder *order, const StartAnswer *answer)
+{
+        int refusal = (int) answer->result * (_REASON_MAX + 1) + (int) answer->reason;
+
+        if (answer->result == START_ACCEPTED) {
+                target->refusal = 0;
+        } else if (target->refusal != refusal) {
+                journal_run_refused(answer->target, order->who, answer->detail);
+                target->refusal = refusal;
+        }
+}
+
 int start_run(const Parts *parts, const StartOrder *order, StartAnswer *ret)
 {
         const Config *config = parts->config;
@@ -194,6 +209,7 @@ int start_run(const Parts *parts, const StartOrder *order, StartAnswer *ret)
         const GuardFacts facts = guard_facts(parts, target, profile, order->trigger);
         bool allowed = guards_allow(&config->guard, &facts, &guard);
         take_guard_answer(&guard, ret);
+        say_refusal(target, order, ret);
         if (!allowed)
                 return 0;
         int r = runs_queue(parts->runs, target,

@@ -37,6 +37,7 @@ struct Target {
         Reasons problems;      /* what keeps it from being tested now */
         Samples samples;
         GiveWay give_way; /* of its run, if the schedule began it */
+        int refusal; /* why a run was refused that was asked for last, as start.c counts; 0: it was not */
 };
 
 /* Makes one, whose path is not looked at yet. The ring lies below STATE_FD. 0 or -ENOMEM. */

@@ -245,6 +245,7 @@ void ledger_count(Ledger *ledger, const char *run_id, uint64_t written_bytes, in
                 count(ledger, run, written_bytes, now_real_ns);
 }
 
+/* END_REAL_NS is 0 when the disks need no rest after it. */
 static void settle(Ledger *ledger, LedgerRun *run, uint64_t written_bytes, int64_t end_real_ns,
                    int64_t now_real_ns)
 {
@@ -259,12 +260,13 @@ static void settle(Ledger *ledger, LedgerRun *run, uint64_t written_bytes, int64
         forget_run(ledger, run);
 }
 
-void ledger_settle(Ledger *ledger, const char *run_id, uint64_t written_bytes, int64_t now_real_ns)
+void ledger_settle(Ledger *ledger, const char *run_id, uint64_t written_bytes, bool rests,
+                   int64_t now_real_ns)
 {
         LedgerRun *run = find_run(ledger, run_id);
 
         if (run)
-                settle(ledger, run, written_bytes, now_real_ns, now_real_ns);
+                settle(ledger, run, written_bytes, rests ? now_real_ns : 0, now_real_ns);
 }
 
 void ledger_settle_lost(Ledger *ledger, int64_t now_real_ns)
@@ -276,8 +278,8 @@ void ledger_settle_lost(Ledger *ledger, int64_t now_real_ns)
         }
 }
 
-int ledger_add(Ledger *ledger, const DiskKey *disks, size_t n_disks, uint64_t bytes, int64_t end_real_ns,
-               int64_t now_real_ns)
+int ledger_add(Ledger *ledger, const DiskKey *disks, size_t n_disks, uint64_t bytes, bool rests,
+               int64_t end_real_ns, int64_t now_real_ns)
 {
         end_real_ns = not_after(end_real_ns, now_real_ns);
         for (size_t i = 0; i < n_disks; i++) {
@@ -288,7 +290,7 @@ int ledger_add(Ledger *ledger, const DiskKey *disks, size_t n_disks, uint64_t by
                 tidy_disk(disk, now_real_ns);
                 enter(disk, bytes, end_real_ns);
                 tidy_disk(disk, now_real_ns); /* an old one counts for the lifetime only */
-                if (bytes > 0 && disk->last_end_real_ns < end_real_ns)
+                if (rests && bytes > 0 && disk->last_end_real_ns < end_real_ns)
                         disk->last_end_real_ns = end_real_ns;
         }
         return 0;

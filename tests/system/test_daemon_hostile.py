@@ -319,9 +319,9 @@ def test_a_schedule_with_a_procedure_of_the_operators_own(daemon, disk):
 
 @pytest.mark.disk
 def test_the_schedule_respects_the_cooldown(daemon, disk):
-    it = disk(rate=GOOD)
+    it = disk(rate=10 * MB)
     sections = sections_for(it.path, official="procedure", schedule={"interval": "1s", "jitter": "none"}, guard={"cooldown": "1h"},
-                            **{"profile procedure": {"count": 10}})
+                            **{"profile procedure": {"count": 30}})
     service = daemon(sections=sections)
     lab.wait_for("the first run", lambda: service.target()["last_run"], 60)
     lab.wait_for("the refusal", lambda: "cooldown" in service.stderr, 60)

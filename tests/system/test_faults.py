@@ -463,12 +463,26 @@ def test_existing_files_are_never_touched(daemon, disk):
 
 
 def test_cooldown(daemon, disk):
-    it = disk(rate=GOOD)
-    service = daemon(it.path, count=32, guard={"cooldown": "1h"})
+    it = disk(rate=10 * MB)
+    service = daemon(it.path, count=30, guard={"cooldown": "1h"})
     service.whole_run()
     answer = service.post("/run?profile=small")
     assert answer.status == 429
+    for _ in range(5):
+        assert service.post("/run?profile=small").status == 429
+    assert service.stderr.count("no run of cache for ") == 1  # said once
     assert 3500 < int(answer.headers["Retry-After"]) <= 3600
+
+
+def test_no_cooldown_after_a_run_that_told_nothing(daemon, disk):
+    it = disk(rate=30 * MB)
+    service = daemon(it.path, guard={"cooldown": "1h"})
+    service.wait_writing(aborted := service.start_run(), 8 << 20)
+    assert service.request("DELETE", f"/runs/{aborted}").status == 202
+    assert service.wait_run(aborted)["verdict"] == "inconclusive"
+    again = service.start_run()
+    assert service.wait_run(again)["verdict"] == "fail"  # a rate below the limit
+    assert service.post("/run?profile=small").code == "cooldown"
 
 
 def test_max_duration_judges_what_was_measured(daemon, disk):

@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 import lab
-from harness import ROOT
+from harness import ROOT, sections_for
 from lab.catalog import GOOD, MB, MIB
 
 RELEASE_1 = ROOT / "tests" / "data" / "state" / "release-1"
@@ -165,7 +165,11 @@ def test_targets_on_one_disk_share_its_budget_and_rest(daemon, folder):
         assert service.post("/run?profile=small&target=a").code == "over_budget"
         assert service.post("/run?profile=small&target=b").code == "over_budget"
         service.stop()
-        rests = daemon({"a": disks[0].path, "b": disks[1].path}, count=1, guard={"cooldown": "1h"})
+        sections = sections_for({"a": disks[0].path, "b": disks[1].path}, guard={"cooldown": "1h", "daily_write_budget": "none"},
+                                **{"profile small": {"count": 100, "duration": "3s"}},
+                                limits={"write_mb_per_s": 1, "w_await_ms": 1000, "pass_ratio": 0.5})
+        rests = daemon(sections=sections)
+        assert rests.wait_run(rests.start_run("a"))["verdict"] == "pass"
         assert rests.post("/run?profile=small&target=b").code == "cooldown"
 
 

@@ -330,6 +330,11 @@ static void test_faults(void **state)
                 { "[target a]\npath = /a\ndevice = /sys/x\n", "begins with /dev/" },
                 { "[target a]\npath = /a\nprofile = quik\n",
                   "@:3: profile = quik of [target a] names no profile; did you mean quick?" },
+                { "[target a]\npath = /a\n[guard]\ndaily_write_budget = 9G\n",
+                  "@:4: a test of [target a], profile procedure, writes up to 10000M, which "
+                  "daily_write_budget of" },
+                { "[target a]\npath = /a\nprofile = huge\n[profile huge]\ncount = 1000000\n",
+                  "@:3: a test of [target a], profile huge, writes up to" },
                 { "[target a]\nprofile = big\npath = /a\n[profile bigger]\n", "@:2: profile = big of" },
                 { "[target a]\npath = /a\nprofile = .x\n", "@:3: profile = \".x\" is not right" },
                 /* bytes */
@@ -665,14 +670,15 @@ static void random_config(FILE *out)
         if (random() % 2)
                 fprintf(out,
                         "[schedule]\ninterval = %" PRIu64 "ns\njitter = %" PRIu64 "us\ncatch_up = %ld\n"
-                        "window = %02ld:%02ld-%02ld:%02ld\n",
+                        "together = %ld\nwindow = %02ld:%02ld-%02ld:%02ld\n",
                         NS_PER_S + random_u64() % (86400 * NS_PER_S), random_u64() % 1000000, random() % 2,
-                        random() % 12, random() % 60, 12 + random() % 12, random() % 60);
+                        random() % 2, random() % 12, random() % 60, 12 + random() % 12, random() % 60);
         if (random() % 2)
                 fprintf(out,
                         "[guard]\ncooldown = %ldms\ndaily_write_budget = %" PRIu64 "\n"
-                        "max_foreign_mb_per_s = %.9g\n",
-                        random() % 100000, random_u64() >> (random() % 40), (double) random() / 3e3);
+                        "max_foreign_mb_per_s = %.9g\nabort_io_pressure = %ld\n",
+                        random() % 100000, (UINT64_C(1) << 37) + (random_u64() >> (1 + random() % 39)),
+                        (double) random() / 3e3, random() % 101);
         if (random() % 2)
                 fprintf(out, random() % 2 ? "[guard]\nmin_free = %.6f%%\n" : "[guard]\nmin_free = %.2fM\n",
                         (double) (random() % 98000000) / 1e6);

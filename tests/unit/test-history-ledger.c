@@ -90,10 +90,10 @@ static void model_count(ModelRun *run, uint64_t bytes, int64_t now_ns)
         run->counted = bytes;
 }
 
-static void model_end(ModelRun *run, uint64_t bytes, int64_t now_ns)
+static void model_end(ModelRun *run, uint64_t bytes, bool rests, int64_t now_ns)
 {
         model_count(run, bytes, now_ns);
-        for (size_t i = 0; run->counted > 0 && i < run->n_disks; i++)
+        for (size_t i = 0; rests && run->counted > 0 && i < run->n_disks; i++)
                 model.last_end[run->disk_numbers[i]] = now_ns;
         run->known = false;
 }
@@ -185,8 +185,9 @@ static void step(Ledger **ledger, int64_t now_ns)
         } else {
                 if (random() % 4 == 0)
                         bytes = run->counted; /* it wrote nothing more */
-                ledger_settle(*ledger, run->id, bytes, now_ns);
-                model_end(run, bytes, now_ns);
+                bool rests = random() % 3;
+                ledger_settle(*ledger, run->id, bytes, rests, now_ns);
+                model_end(run, bytes, rests, now_ns);
         }
         if (random() % 50 == 0)
                 ledger_tidy(*ledger, now_ns);
@@ -227,7 +228,7 @@ static void test_many(void **state)
                 char id[RUN_ID_SIZE];
                 (void) snprintf(id, sizeof id, "run-%d", i);
                 assert_int_equal(ledger_reserve(ledger, id, keys, 1, 10, now_ns), 0);
-                ledger_settle(ledger, id, 10, now_ns);
+                ledger_settle(ledger, id, 10, true, now_ns);
         }
         assert_in_range(ledger_last_day(ledger, keys, 1, now_ns), 500000 - 10, 500000 + 500000 / 144 + 10);
         assert_int_equal(ledger_lifetime(ledger, keys[0]), 1000000);
@@ -263,7 +264,7 @@ static void test_clock_set_back(void **state)
 
         (void) state;
         assert_int_equal(ledger_new(&ledger), 0);
-        assert_int_equal(ledger_add(ledger, keys, 1, 700, later_ns, later_ns), 0);
+        assert_int_equal(ledger_add(ledger, keys, 1, 700, true, later_ns, later_ns), 0);
         assert_int_equal(ledger_last_day(ledger, keys, 1, now_ns), 700);
         assert_true(ledger_last_end(ledger, keys, 1, now_ns) == now_ns);
         ledger_tidy(ledger, now_ns);
@@ -281,9 +282,9 @@ static void test_merge(void **state)
         (void) state;
         assert_int_equal(ledger_new(&ledger), 0);
         assert_int_equal(ledger_new(&old), 0);
-        assert_int_equal(ledger_add(old, keys, 2, 100, now_ns - 2 * DAY, now_ns), 0);
-        assert_int_equal(ledger_add(old, keys, 1, 30, now_ns - DAY / 2, now_ns), 0);
-        assert_int_equal(ledger_add(ledger, keys, 1, 7, now_ns, now_ns), 0);
+        assert_int_equal(ledger_add(old, keys, 2, 100, true, now_ns - 2 * DAY, now_ns), 0);
+        assert_int_equal(ledger_add(old, keys, 1, 30, true, now_ns - DAY / 2, now_ns), 0);
+        assert_int_equal(ledger_add(ledger, keys, 1, 7, true, now_ns, now_ns), 0);
         assert_int_equal(ledger_merge(ledger, old, now_ns), 0);
         assert_int_equal(ledger_last_day(ledger, keys, 1, now_ns), 37);
         assert_int_equal(ledger_lifetime(ledger, keys[0]), 137);
@@ -305,7 +306,8 @@ static void test_many_disks(void **state)
 
                 (void) snprintf(key, sizeof key, "name:disk%d", i);
                 assert_int_equal(
-                        ledger_add(ledger, (const DiskKey *) &key, 1, 1, now_ns - 2 * DAY + i, now_ns), 0);
+                        ledger_add(ledger, (const DiskKey *) &key, 1, 1, true, now_ns - 2 * DAY + i, now_ns),
+                        0);
         }
         assert_int_equal(ledger->n_disks, LEDGER_MAX_DISKS);
         assert_int_equal(ledger_last_day(ledger, keys, 1, now_ns), 5);
