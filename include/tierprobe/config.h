@@ -32,6 +32,7 @@ typedef struct TargetConfig {
         char *path;              /* absolute, UTF-8, no control characters, no "." parts or doubled slashes */
         char *device;            /* "auto" or a device's name */
         char profile[NAME_SIZE]; /* the official one: its runs decide the target's verdict */
+        uint64_t confirm_ns;     /* after how long a fail that follows a pass is tested once more; 0: never */
         ConfigOrigin origin;     /* of path */
         ConfigOrigin profile_origin; /* of profile; empty: it is the default */
 } TargetConfig;

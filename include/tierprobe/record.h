@@ -111,6 +111,10 @@ typedef struct RunRecord {
         RunTrigger trigger;
         RunCompanion *companions; /* owned */
         size_t n_companions;
+        char confirms[RUN_ID_SIZE];  /* the failed run after which this one decides; empty: none */
+        int64_t confirm_at_real_ns,  /* it failed after a pass, and is to be made once more at this time; 0:
+                                        not */
+                counts_from_real_ns; /* when the fail counts in any case */
         RunState state;
         int64_t queued_real_ns, started_real_ns, finished_real_ns; /* 0: not yet */
         uint64_t elapsed_ns;

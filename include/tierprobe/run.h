@@ -25,6 +25,7 @@ typedef struct RunRequest {
         const GuardRules *guard;
         RunTrigger trigger;
         uint64_t interval_ns; /* between the samples that are judged; 10 ms or more */
+        const char *confirms; /* the failed run that it is to confirm; NULL: none */
         bool official;        /* the profile is the target's official one */
         const char *procfs, *sysfs;
 } RunRequest;

@@ -83,6 +83,10 @@ bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64
  * may have been set in the meantime. */
 bool schedule_may_start(const ScheduleRules *rules, int64_t now_real_ns);
 
+/* The first time from REAL_NS on that lies in a window (REAL_NS itself without one); SCHEDULE_NEVER: none
+ * opens. */
+int64_t schedule_in_window(const ScheduleRules *rules, int64_t real_ns);
+
 /* How old a verdict may be: 2 x interval + jitter; with no schedule 7 days. A verdict older is stale. */
 uint64_t schedule_stale_after_ns(const ScheduleRules *rules);
 

@@ -34,6 +34,7 @@ typedef struct StandingRun {
         bool official; /* its profile was the target's official one when it ran */
         bool certifying;
         int64_t finished_real_ns;
+        int64_t confirm_at_real_ns, counts_from_real_ns; /* it is to be confirmed; 0: it counts as it is */
         Profile profile; /* name empty: not known; block_size 0: its parameters are not known */
         Limits limits;   /* NAN: not known */
         StandingPlace place;

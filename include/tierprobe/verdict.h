@@ -67,6 +67,7 @@ typedef enum ReasonCode {
         REASON_LIMITS_CHANGED,
         REASON_PROFILE_CHANGED,
         REASON_DEGRADED,
+        REASON_UNCONFIRMED, /* also of a run: it failed, and is made once more before that counts */
         _REASON_MAX,
 } ReasonCode;
 

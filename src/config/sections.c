@@ -39,6 +39,8 @@ static const Parameter target_parameters[] = {
           .right = "auto, or a block device such as nvme0n1, /dev/sdb or mapper/data" },
         { "profile", &type_name, offsetof(TargetConfig, profile),
           .right = "the name of a profile, such as procedure" },
+        { "confirm", &parameter_duration, offsetof(TargetConfig, confirm_ns), .min = NS_PER_S,
+          .max = 7 * NS_PER_DAY, .unset = "none", .right = "a duration from 1s to 7d, such as 15m, or none" },
 };
 
 static const Parameter *http_parameter(size_t index)

@@ -34,6 +34,7 @@ void followed_forget(Followed *followed)
         free(followed->mount_point);
         past_run_free(followed->last);
         past_run_free(followed->standing.run);
+        past_run_free(followed->standing.unconfirmed);
         *followed = (Followed){ 0 };
 }
 
@@ -88,7 +89,32 @@ static void stand(Followed *followed, PastRun *run, const StandingRun *facts)
         followed->standing.facts = *facts;
 }
 
-void followed_take_older(Followed *followed, PastRun *run)
+/* A run whose fail is to be confirmed takes no place as long as that may be. */
+static bool is_unconfirmed(const Followed *followed, const StandingRun *facts, int64_t now_real_ns)
+{
+        return facts->counts_from_real_ns > now_real_ns &&
+               standing_claim(facts, followed->profile) == STANDING_FULL;
+}
+
+static void set_unconfirmed(PastStanding *standing, PastRun *run, const StandingRun *facts)
+{
+        past_run_free(standing->unconfirmed);
+        standing->unconfirmed = run ? past_run_ref(run) : NULL;
+        standing->unconfirmed_facts = facts ? *facts : (StandingRun){ 0 };
+}
+
+bool followed_settle(Followed *followed, int64_t now_real_ns)
+{
+        PastStanding *standing = &followed->standing;
+
+        if (!standing->unconfirmed || is_unconfirmed(followed, &standing->unconfirmed_facts, now_real_ns))
+                return false;
+        stand(followed, standing->unconfirmed, &standing->unconfirmed_facts);
+        set_unconfirmed(standing, NULL, NULL);
+        return true;
+}
+
+void followed_take_older(Followed *followed, PastRun *run, int64_t now_real_ns)
 {
         PastStanding *standing = &followed->standing;
         StandingRun facts;
@@ -100,16 +126,19 @@ void followed_take_older(Followed *followed, PastRun *run)
         if (!followed->last)
                 followed->last = past_run_ref(run);
         past_run_standing(run, &facts);
-        if (!has_full_standing(followed) &&
-            (!standing->run || !standing_replaces(&standing->facts, &facts, followed->profile)) &&
-            standing_replaces(&facts, NULL, followed->profile))
+        if (!has_full_standing(followed) && is_unconfirmed(followed, &facts, now_real_ns)) {
+                if (!standing->unconfirmed)
+                        set_unconfirmed(standing, run, &facts);
+        } else if (!has_full_standing(followed) &&
+                   (!standing->run || !standing_replaces(&standing->facts, &facts, followed->profile)) &&
+                   standing_replaces(&facts, NULL, followed->profile))
                 stand(followed, run, &facts);
         if (!followed_has_all_figures(followed) &&
             standing_figures_of(&facts, &standing->figures[standing->n_figures]))
                 standing->n_figures++;
 }
 
-void followed_take_newer(Followed *followed, PastRun *run)
+void followed_take_newer(Followed *followed, PastRun *run, int64_t now_real_ns)
 {
         PastStanding *standing = &followed->standing;
         StandingFigures figures;
@@ -121,8 +150,12 @@ void followed_take_newer(Followed *followed, PastRun *run)
         past_run_free(followed->last);
         followed->last = past_run_ref(run);
         past_run_standing(run, &facts);
-        if (standing_replaces(&facts, standing->run ? &standing->facts : NULL, followed->profile))
+        if (is_unconfirmed(followed, &facts, now_real_ns)) {
+                set_unconfirmed(standing, run, &facts);
+        } else if (standing_replaces(&facts, standing->run ? &standing->facts : NULL, followed->profile)) {
                 stand(followed, run, &facts);
+                set_unconfirmed(standing, NULL, NULL);
+        }
         if (!standing_figures_of(&facts, &figures))
                 return;
         standing->n_figures -= followed_has_all_figures(followed);

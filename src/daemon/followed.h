@@ -17,6 +17,9 @@ typedef struct PastSubject {
 typedef struct PastStanding {
         PastRun *run; /* NULL: none; the rest is then empty */
         StandingRun facts;
+        PastRun *unconfirmed; /* a newer one that failed, and stands only when the next one does not pass or
+                               * unconfirmed_facts.counts_from_real_ns has come; NULL: none */
+        StandingRun unconfirmed_facts;
         StandingFigures figures[STANDING_MAX_FIGURES]; /* of the last certifying runs, newest first */
         size_t n_figures;
 } PastStanding;
@@ -33,10 +36,13 @@ int followed_init(Followed *ret, const PastSubject *subject);
 void followed_forget(Followed *followed);
 
 /* Takes from RUN what is still wanted of it, if it is one of the target's; runs come newest first. */
-void followed_take_older(Followed *followed, PastRun *run);
+void followed_take_older(Followed *followed, PastRun *run, int64_t now_real_ns);
 
 /* RUN, if it is one of the target's, is its last one, and may be the one that stands from now on. */
-void followed_take_newer(Followed *followed, PastRun *run);
+void followed_take_newer(Followed *followed, PastRun *run, int64_t now_real_ns);
+
+/* Whether a run that was to be confirmed counts now as nothing has confirmed it in time. */
+bool followed_settle(Followed *followed, int64_t now_real_ns);
 
 /* All is known but perhaps what to compare with; that is known. */
 bool followed_is_complete(const Followed *followed);

@@ -3,6 +3,7 @@
 
 #include "manager.h"
 
+#include "confirm.h"
 #include "journal.h"
 #include "ledger-fill.h"
 #include "looks.h"
@@ -150,17 +151,19 @@ static void on_run_started(Target *target, const RunRecord *record, void *userda
         past_keep(manager->parts.past, record);
 }
 
-static void on_run_ended(Target *target, const RunRecord *record, void *userdata)
+static void on_run_ended(Target *target, RunRecord *record, void *userdata)
 {
         Manager *manager = userdata;
 
-        journal_run_ended(record);
         if (record->swept)
                 log_info("target %s: removed %u empty file%s that a killed test had left in %s",
                          record->target, record->swept, record->swept == 1 ? "" : "s", record->path);
         /* What told nothing may be tried again at once, as far as the budget goes. */
         ledger_file_settle(manager->parts.ledger, record->id, record->bytes_written,
                            record->judgement.verdict != VERDICT_INCONCLUSIVE);
+        if (target)
+                confirm_mark(&manager->parts, target, record);
+        journal_run_ended(record);
         past_add(manager->parts.past, record);
         if (target) {
                 plan_run(&manager->parts, target);
@@ -266,6 +269,11 @@ static void on_tick(void *userdata)
                 changed(manager);
         (void) probe_reap_abandoned();
         past_work(parts->past);
+        if (past_settle(parts->past))
+                for (size_t i = 0; i < parts->n_targets; i++) {
+                        plan_run(parts, parts->targets[i]);
+                        update_verdict(parts, parts->targets[i]);
+                }
         ledger_file_work(parts->ledger);
         publish(manager);
 }

@@ -224,7 +224,10 @@ static bool must_stay(const Past *past, const char *id)
         for (size_t i = 0; i < past->n_followed; i++) {
                 const PastRun *last = past->followed[i].last, *standing = past->followed[i].standing.run;
 
-                if ((last && strcmp(last->id, id) == 0) || (standing && strcmp(standing->id, id) == 0))
+                const PastRun *unconfirmed = past->followed[i].standing.unconfirmed;
+
+                if ((last && strcmp(last->id, id) == 0) || (standing && strcmp(standing->id, id) == 0) ||
+                    (unconfirmed && strcmp(unconfirmed->id, id) == 0))
                         return true;
         }
         return is_open(past, id);
@@ -329,11 +332,21 @@ static void find_runs(Past *past, Followed *wanted, size_t n)
                         continue;
                 complete = true;
                 for (size_t i = 0; i < n; i++) {
-                        followed_take_older(&wanted[i], run);
+                        followed_take_older(&wanted[i], run, (int64_t) clock_ns(CLOCK_REALTIME));
                         complete = complete && followed_is_complete(&wanted[i]) &&
                                    (followed_has_all_figures(&wanted[i]) || n_for_figures == 0);
                 }
         }
+}
+
+bool past_settle(Past *past)
+{
+        int64_t now_ns = (int64_t) clock_ns(CLOCK_REALTIME);
+        bool any = false;
+
+        for (size_t i = 0; i < past->n_followed; i++)
+                any |= followed_settle(&past->followed[i], now_ns);
+        return any;
 }
 
 static void follow(Past *past, const PastSubject *subject)
@@ -385,7 +398,7 @@ void past_add(Past *past, const RunRecord *record)
                 return;
         }
         for (size_t i = 0; i < past->n_followed; i++)
-                followed_take_newer(&past->followed[i], run);
+                followed_take_newer(&past->followed[i], run, (int64_t) clock_ns(CLOCK_REALTIME));
         (void) put(past, record->id, text, size);
         trim(past);
 }

@@ -46,6 +46,9 @@ const PastRun *past_last_run(const Past *past, const char *target);
 /* What stands for a target that is followed; NULL for any other. Borrowed likewise. */
 const PastStanding *past_standing(const Past *past, const char *target);
 
+/* Lets runs stand that were to be confirmed, and were not in time. Whether there was one. */
+bool past_settle(Past *past);
+
 /* The mount point that the target was last seen on in a run; NULL: in none. Borrowed likewise. */
 const char *past_mount_point(const Past *past, const char *target);
 

@@ -32,5 +32,7 @@ void plan_run(const Parts *parts, Target *target)
 
         timetable_plan(parts->timetable, target, target->config->name,
                        standing && standing->run ? past_run_begin_real_ns(standing->run) : known_since_ns,
-                       not_before_real_ns(parts, target));
+                       not_before_real_ns(parts, target),
+                       standing && standing->unconfirmed ? standing->unconfirmed_facts.confirm_at_real_ns
+                                                         : 0);
 }

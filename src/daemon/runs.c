@@ -247,6 +247,7 @@ int runs_queue(Runs *runs, Target *target, const RunsOrder *order, const RunReco
                                        .limits = order->limits,
                                        .guard = order->guard,
                                        .trigger = order->trigger,
+                                       .confirms = order->confirms,
                                        .interval_ns = order->interval_ns,
                                        .official = strcmp(order->profile->name, target->config->profile) == 0,
                                        .procfs = runs->roots->procfs,

@@ -24,7 +24,7 @@ typedef struct RunsEvents {
         void (*started)(Target *target, const RunRecord *record, void *userdata); /* writers are at work */
 
         /* The verdict stands. TARGET NULL: it has left the configuration. */
-        void (*ended)(Target *target, const RunRecord *record, void *userdata);
+        void (*ended)(Target *target, RunRecord *record, void *userdata);
 
         /* The kernel has let go of the last writer of a run that had ended before. */
         void (*gone)(Target *target, void *userdata);
@@ -51,6 +51,7 @@ typedef struct RunsOrder {
         const GuardRules *guard;
         uint64_t interval_ns; /* between the samples that judge it */
         RunTrigger trigger;
+        const char *confirms; /* the failed run after which this one decides; NULL: none */
         bool together; /* it begins at the same moment as all that are queued so and share no disk with it;
                         * none of them is waited for longer than a minute */
 } RunsOrder;

@@ -3,6 +3,7 @@
 
 #include "start.h"
 
+#include "confirm.h"
 #include "journal.h"
 
 #include "tierprobe/clock.h"
@@ -218,6 +219,7 @@ int start_run(const Parts *parts, const StartOrder *order, StartAnswer *ret)
                                          .guard = &config->guard,
                                          .interval_ns = config->sample_interval_ns,
                                          .trigger = order->trigger,
+                                         .confirms = confirm_subject(parts, target, profile),
                                          .together = order->together },
                            &run);
         if (r < 0)

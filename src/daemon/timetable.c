@@ -27,7 +27,7 @@ typedef struct Entry {
         Timetable *timetable;
         Target *target; /* NULL: free */
         char name[NAME_SIZE];
-        int64_t last_real_ns, not_before_real_ns, next_real_ns;
+        int64_t last_real_ns, not_before_real_ns, confirm_at_real_ns, next_real_ns;
         bool missed; /* the next run is one that was missed before */
         sd_event_source *timer;
 } Entry;
@@ -86,7 +86,14 @@ static void plan(Entry *entry)
         int64_t from_ns = now_ns > entry->not_before_real_ns ? now_ns : entry->not_before_real_ns;
         uint64_t seed = timetable_seed(&entry->timetable->rules, entry->name);
 
-        set_time(entry, schedule_next(&entry->timetable->rules, entry->last_real_ns, from_ns, seed), now_ns);
+        int64_t next_ns = schedule_next(&entry->timetable->rules, entry->last_real_ns, from_ns, seed);
+        if (entry->confirm_at_real_ns) {
+                int64_t at_ns = entry->confirm_at_real_ns > now_ns ? entry->confirm_at_real_ns : now_ns;
+
+                at_ns = schedule_in_window(&entry->timetable->rules, at_ns);
+                next_ns = at_ns < next_ns ? at_ns : next_ns;
+        }
+        set_time(entry, next_ns, now_ns);
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
@@ -164,7 +171,7 @@ void timetable_set_rules(Timetable *timetable, const ScheduleRules *rules)
 }
 
 void timetable_plan(Timetable *timetable, Target *target, const char *name, int64_t last_real_ns,
-                    int64_t not_before_real_ns)
+                    int64_t not_before_real_ns, int64_t confirm_at_real_ns)
 {
         size_t i = find_entry(timetable, target);
 
@@ -181,6 +188,7 @@ void timetable_plan(Timetable *timetable, Target *target, const char *name, int6
         memcpy(entry->name, name, strnlen(name, NAME_SIZE - 1) + 1);
         entry->last_real_ns = last_real_ns;
         entry->not_before_real_ns = not_before_real_ns;
+        entry->confirm_at_real_ns = confirm_at_real_ns;
         plan(entry);
 }
 

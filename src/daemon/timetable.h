@@ -33,9 +33,10 @@ void timetable_freep(Timetable **timetable);
 void timetable_set_rules(Timetable *timetable, const ScheduleRules *rules);
 
 /* Plans the next run of TARGET, whose name is NAME and whose last one began at LAST_REAL_NS (see
- * schedule_next()), for not before NOT_BEFORE_REAL_NS. In place of what was planned before. */
+ * schedule_next()), for not before NOT_BEFORE_REAL_NS; one that confirms another (CONFIRM_AT_REAL_NS, 0:
+ * none) for that time if it comes first, or for when a window opens. In place of what was planned before. */
 void timetable_plan(Timetable *timetable, Target *target, const char *name, int64_t last_real_ns,
-                    int64_t not_before_real_ns);
+                    int64_t not_before_real_ns, int64_t confirm_at_real_ns);
 
 /* Tries a run that was due once more, after WAIT_NS; 0: after a while. */
 void timetable_retry(Timetable *timetable, Target *target, uint64_t wait_ns);

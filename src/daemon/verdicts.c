@@ -78,6 +78,15 @@ static TargetVerdict judge(const Target *target, const PastStanding *standing, c
                 .gone = has_no_device(target) ? target->problems.items[0].detail : NULL,
         };
         ret.verdict = standing->facts.verdict;
+        if (standing->unconfirmed) {
+                char at[RFC3339_SIZE];
+
+                reasons_add(&ret.warnings, REASON_UNCONFIRMED,
+                            "Run %s has failed since, and counts unless the next test passes, due at %s. See "
+                            "its reasons.",
+                            standing->unconfirmed->id,
+                            rfc3339_format(at, standing->unconfirmed_facts.confirm_at_real_ns));
+        }
         ret.stale = standing_is_stale(&standing->facts, &now, &ret.warnings);
         ret.degraded =
                 standing_is_degraded(&standing->facts, standing->figures, standing->n_figures, &ret.warnings);

@@ -319,6 +319,8 @@ void past_run_standing(const PastRun *run, StandingRun *ret)
                               .official = json_is_true(json_object_get(run->run, "official")),
                               .certifying = run->certifying,
                               .finished_real_ns = run->finished_real_ns };
+        read_time(json_object_get(run->run, "to_confirm"), "at", &ret->confirm_at_real_ns);
+        read_time(json_object_get(run->run, "to_confirm"), "counts_from", &ret->counts_from_real_ns);
         memcpy(ret->id, run->id, sizeof ret->id);
         memcpy(ret->profile.name, run->profile, sizeof ret->profile.name);
         read_test(json_object_get(run->run, "test"), &ret->profile);

@@ -70,6 +70,15 @@ static json_t *together(const RunRecord *run)
         return TAKE_PTR(array);
 }
 
+/* Null where the verdict counts as it is. */
+static json_t *to_confirm(const RunRecord *run)
+{
+        if (run->confirm_at_real_ns == 0)
+                return json_null();
+        return OBJECT({ "at", json_time_or_null(run->confirm_at_real_ns) },
+                      { "counts_from", json_time_or_null(run->counts_from_real_ns) });
+}
+
 /* The curve: what the device did with 1, 2, 4, ... writers. Null for other runs. */
 static json_t *steps(const RunRecord *run)
 {
@@ -165,7 +174,9 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "queued_at", json_time_or_null(run->queued_real_ns) },
                 { "window_s", json_figure(judgement->elapsed_s) },
                 { "stalled_s", run->stalled_ns ? json_seconds_from_ns(run->stalled_ns) : json_null() },
-                { "together", together(run) }, { "limits", json_limits(&run->limits) },
+                { "together", together(run) },
+                { "confirms", run->confirms[0] ? json_text(run->confirms) : json_null() },
+                { "to_confirm", to_confirm(run) }, { "limits", json_limits(&run->limits) },
                 { "ramp", steps(run) }, { "headroom", headroom(run) });
         if (!body || json_object_update(object, body) < 0)
                 return NULL;

@@ -71,6 +71,8 @@ int run_new(Run **ret, sd_event *event, const RunRequest *request, const RunEven
         record->certifying = run_is_certifying(request->profile, request->limits);
         record->official = request->official;
         record->trigger = request->trigger;
+        (void) snprintf(record->confirms, sizeof record->confirms, "%s",
+                        request->confirms ? request->confirms : "");
         record->state = RUN_QUEUED;
         record->queued_real_ns = (int64_t) clock_ns(CLOCK_REALTIME);
         run_id_make(record->id, record->queued_real_ns);

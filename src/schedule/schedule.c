@@ -157,6 +157,11 @@ static int64_t move_into_window(const ScheduleRules *rules, int64_t at_ns, uint6
         return opening < 0 ? SCHEDULE_NEVER : place_in_window(rules, opening * (int64_t) NS_PER_S, seed);
 }
 
+int64_t schedule_in_window(const ScheduleRules *rules, int64_t real_ns)
+{
+        return rules->window.set ? move_into_window(rules, real_ns, 0) : real_ns;
+}
+
 /* ---- the grid ---- */
 
 /* How far local time is ahead of UTC. */

@@ -53,6 +53,7 @@ static const char *const reason_names[_REASON_MAX] = {
         [REASON_LIMITS_CHANGED] = "limits_changed",
         [REASON_PROFILE_CHANGED] = "profile_changed",
         [REASON_DEGRADED] = "degraded",
+        [REASON_UNCONFIRMED] = "unconfirmed",
 };
 
 /* Index of TEXT in NAMES, or -EINVAL. */

@@ -61,6 +61,7 @@ REACHED = {
     "limits_changed": "test_standing.py::test_what_makes_it_stale",
     "profile_changed": "test_standing.py::test_what_makes_it_stale",
     "degraded": "test_standing.py::test_degraded",
+    "unconfirmed": "test_confirm.py::test_a_fail_after_a_pass_is_tested_once_more",
     "cache_in_front": "test_verdicts.py::test_page_cache_in_front_is_said",
     "double_writes": "test_reasons.py::test_double_writes",
     "idle": "test_judge.py::test_idle_devices_are_no_failures",
