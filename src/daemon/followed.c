@@ -154,7 +154,8 @@ void followed_take_newer(Followed *followed, PastRun *run, int64_t now_real_ns)
                 set_unconfirmed(standing, run, &facts);
         } else if (standing_replaces(&facts, standing->run ? &standing->facts : NULL, followed->profile)) {
                 stand(followed, run, &facts);
-                set_unconfirmed(standing, NULL, NULL);
+                if (has_full_standing(followed)) /* else it may still be the better claim */
+                        set_unconfirmed(standing, NULL, NULL);
         }
         if (!standing_figures_of(&facts, &figures))
                 return;

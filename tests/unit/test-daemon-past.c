@@ -220,6 +220,82 @@ static void test_release_1(void **state)
         assert_int_equal(count_files(), n_corpus);
 }
 
+/* ---- what stands, as it goes and after a restart ---- */
+
+#define MAX_RUNS 12
+#define STEP_NS (60 * (int64_t) NS_PER_S)
+
+/* A run of any kind that ended at END_NS; a fail may have to be confirmed within three steps. */
+static PastRun *any_run(unsigned index, int64_t end_ns, bool may_confirm)
+{
+        static const char *const states[] = { "finished", "finished", "finished", "aborted", "failed" };
+        static const char *const verdicts[] = { "pass", "fail", "fail", "inconclusive" };
+        char id[RUN_ID_SIZE], end[RFC3339_SIZE], counts[RFC3339_SIZE], text[600], error[128];
+        const char *verdict = verdicts[(size_t) random() % ELEMENTSOF(verdicts)];
+        bool confirm = may_confirm && strcmp(verdict, "fail") == 0 && random() % 4;
+        PastRun *run = NULL;
+
+        (void) snprintf(id, sizeof id, "r%02u", index);
+        (void) rfc3339_format(end, end_ns);
+        (void) rfc3339_format(counts, end_ns + (1 + random() % 3) * STEP_NS);
+        int size =
+                snprintf(text, sizeof text,
+                         "{\"id\":\"%s\",\"target\":\"cache\",\"path\":\"/c\",\"profile\":\"%s\","
+                         "\"official\":%s,\"state\":\"%s\",\"verdict\":\"%s\",\"finished_at\":\"%s\","
+                         "\"to_confirm\":%s%s%s%s%s}",
+                         id, random() % 4 ? "small" : "big", random() % 3 ? "true" : "false",
+                         states[(size_t) random() % ELEMENTSOF(states)], verdict, end,
+                         confirm ? "{\"at\":\"" : "null", confirm ? counts : "",
+                         confirm ? "\",\"counts_from\":\"" : "", confirm ? counts : "", confirm ? "\"}" : "");
+        assert_int_equal(past_run_read(&run, text, (size_t) size, id, error, sizeof error), 0);
+        return run;
+}
+
+static const char *name_of(const PastRun *run)
+{
+        return run ? run->id : "none";
+}
+
+static void test_a_restart_finds_what_stood(void **state)
+{
+        static const PastSubject subject = { "cache", "/c", "small" };
+        unsigned n_unconfirmed = 0, n_settled = 0;
+
+        (void) state;
+        for (unsigned seed = 0; seed < seeds_of(3000); seed++) {
+                int64_t now_ns = INT64_C(1800000000) * (int64_t) NS_PER_S;
+                PastRun *runs[MAX_RUNS] = { NULL };
+                Followed live;
+
+                srandom(seed);
+                assert_int_equal(followed_init(&live, &subject), 0);
+                for (unsigned n = 0; n < MAX_RUNS; n++) {
+                        Followed found;
+
+                        now_ns += (1 + random() % 4) * STEP_NS / 2;
+                        n_settled += followed_settle(&live, now_ns);
+                        runs[n] = any_run(n, now_ns,
+                                          live.standing.run && live.standing.run->verdict == VERDICT_PASS &&
+                                                  !live.standing.unconfirmed);
+                        followed_take_newer(&live, runs[n], now_ns);
+                        now_ns += random() % 4 * STEP_NS;
+                        n_settled += followed_settle(&live, now_ns);
+                        assert_int_equal(followed_init(&found, &subject), 0);
+                        for (unsigned i = n + 1; i-- > 0;)
+                                followed_take_older(&found, runs[i], now_ns);
+                        assert_string_equal(name_of(found.standing.run), name_of(live.standing.run));
+                        assert_string_equal(name_of(found.standing.unconfirmed),
+                                            name_of(live.standing.unconfirmed));
+                        n_unconfirmed += live.standing.unconfirmed != NULL;
+                        followed_forget(&found);
+                }
+                followed_forget(&live);
+                for (unsigned n = 0; n < MAX_RUNS; n++)
+                        past_run_free(runs[n]);
+        }
+        assert_true(n_unconfirmed > 0 && n_settled > 0);
+}
+
 /* ---- documents of releases to come ---- */
 
 static json_t *random_value(void)
@@ -548,9 +624,16 @@ static void test_wrong_clock(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                test_case(test_release_1), test_case(test_other_releases), test_case(test_damaged),
-                test_case(test_truncated), test_case(test_unreadable),     test_case(test_full_disk),
-                test_case(test_under_way), test_case(test_rules),          test_case(test_wrong_clock),
+                cmocka_unit_test(test_a_restart_finds_what_stood),
+                test_case(test_release_1),
+                test_case(test_other_releases),
+                test_case(test_damaged),
+                test_case(test_truncated),
+                test_case(test_unreadable),
+                test_case(test_full_disk),
+                test_case(test_under_way),
+                test_case(test_rules),
+                test_case(test_wrong_clock),
         };
         return cmocka_run_group_tests(tests, read_corpus, free_corpus);
 }
