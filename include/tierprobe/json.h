@@ -18,6 +18,7 @@
 json_t *json_number_or_null(double value);
 json_t *json_text(const char *text);          /* NULL becomes null */
 json_t *json_time_or_null(int64_t real_ns);   /* 0 and SCHEDULE_NEVER become null */
+json_t *json_epoch_or_null(int64_t real_ns);  /* likewise, in whole seconds since 1970 */
 json_t *json_reasons(const Reasons *reasons); /* [{"code", "detail"}] */
 json_t *json_criteria(const Judgement *judgement);
 json_t *json_metrics(const Metrics *metrics); /* iostat's keys in iostat's order */
@@ -52,6 +53,9 @@ int json_read_ledger(const char *text, size_t size, Ledger **ret);
 
 /* /status: the whole daemon, with its VIEW->n_targets TARGETS. */
 json_t *json_status(const ServiceView *view, const TargetView *targets);
+
+/* The same for whoever polls a thousand hosts: what changes with a verdict, a run or the schedule alone. */
+json_t *json_status_brief(const ServiceView *view, const TargetView *targets);
 
 /* ---- small documents of the HTTP interface ---- */
 

@@ -26,6 +26,10 @@ int verdict_from_string(const char *text, Verdict *ret);
 /* The worse of two, in the order fail, inconclusive, never_run, pass. */
 Verdict verdict_worst(Verdict a, Verdict b);
 
+/* The exit status of the monitoring-plugin convention: 0 pass, 1 pass with a warning (WARNED: stale or
+ * degraded), 2 fail, 3 anything else. */
+unsigned verdict_severity(Verdict verdict, bool warned);
+
 typedef enum ReasonCode {
         REASON_WRITE_THROUGHPUT_LOW,
         REASON_WRITE_LATENCY_HIGH,

@@ -4,6 +4,7 @@
 
 #include "query.h"
 
+#include "tierprobe/clock.h"
 #include "tierprobe/units.h"
 
 #include <assert.h>
@@ -35,7 +36,7 @@ static int unknown_parameter(const char *const *known, Problem *problem)
         char names[128] = "";
         size_t length = 0;
 
-        for (size_t i = 0; known[i]; i++)
+        for (size_t i = 0; known[i] && length < sizeof names; i++)
                 length += (size_t) snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
                                             known[i]);
         if (!known[0])
@@ -111,5 +112,22 @@ int query_number(const Query *query, const char *name, uint64_t min, uint64_t ma
                 return problem_set(problem, 400, "bad_parameter",
                                    "\"%s\" is a whole number from %" PRIu64 " to %" PRIu64, name, min, max);
         *ret = value;
+        return 0;
+}
+
+int query_time(const Query *query, const char *name, int64_t fallback_ns, int64_t *ret_ns, Problem *problem)
+{
+        const char *text = query_value(query, name);
+        uint64_t seconds = 0;
+
+        *ret_ns = fallback_ns;
+        if (!text || rfc3339_parse(text, ret_ns) >= 0)
+                return 0;
+        if (query_number(query, name, 0, INT64_MAX / NS_PER_S, 0, &seconds, problem) < 0)
+                return problem_set(problem, 400, "bad_parameter",
+                                   "\"%s\" is a time such as 2026-12-01T02:00:00Z, or in seconds since 1970; "
+                                   "at the latest in 2262",
+                                   name);
+        *ret_ns = (int64_t) (seconds * NS_PER_S);
         return 0;
 }

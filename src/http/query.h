@@ -29,6 +29,9 @@ int query_read(Query *query, const char *const *known, Problem *problem);
 /* The value of NAME, one of those known; NULL: not given. */
 const char *query_value(const Query *query, const char *name);
 
+/* A time as RFC 3339 or in whole seconds since 1970, in nanoseconds; FALLBACK_NS when NAME is not given. */
+int query_time(const Query *query, const char *name, int64_t fallback_ns, int64_t *ret_ns, Problem *problem);
+
 /* A whole number in MIN..MAX; FALLBACK when NAME is not given. */
 int query_number(const Query *query, const char *name, uint64_t min, uint64_t max, uint64_t fallback,
                  uint64_t *ret, Problem *problem);

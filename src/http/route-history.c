@@ -303,31 +303,13 @@ static char *print_head(const Page *page, const ServiceView *view, uint64_t capa
 }
 
 /* A time as RFC 3339 has it, or in whole seconds since 1970. */
-static int read_time(const Query *query, const char *name, int64_t fallback_ns, int64_t *ret_ns,
-                     Problem *problem)
-{
-        const char *text = query_value(query, name);
-        uint64_t seconds = 0;
-
-        *ret_ns = fallback_ns;
-        if (!text || rfc3339_parse(text, ret_ns) >= 0)
-                return 0;
-        if (query_number(query, name, 0, INT64_MAX / NS_PER_S, 0, &seconds, problem) < 0)
-                return problem_set(problem, 400, "bad_parameter",
-                                   "\"%s\" is a time such as 2026-12-01T02:00:00Z, or in seconds since 1970; "
-                                   "at the latest in 2262",
-                                   name);
-        *ret_ns = (int64_t) (seconds * NS_PER_S);
-        return 0;
-}
-
 static int read_times(const Query *query, Page *page, Problem *problem)
 {
         uint64_t step_s = 0;
 
         if (query_number(query, "step", 1, STEP_MAX_S, 0, &step_s, problem) < 0 ||
-            read_time(query, "from", INT64_MIN, &page->from_ns, problem) < 0 ||
-            read_time(query, "to", INT64_MAX, &page->to_ns, problem) < 0)
+            query_time(query, "from", INT64_MIN, &page->from_ns, problem) < 0 ||
+            query_time(query, "to", INT64_MAX, &page->to_ns, problem) < 0)
                 return -1;
         page->step_ns = (int64_t) (step_s * NS_PER_S);
         if (page->to_ns <= page->from_ns)

@@ -10,6 +10,7 @@
 #include "wait.h"
 
 #include "tierprobe/cleanup.h"
+#include "tierprobe/clock.h"
 #include "tierprobe/json.h"
 
 #include <errno.h>
@@ -23,12 +24,15 @@
 /* ---- the list ---- */
 
 #define DOCUMENTS_PER_PIECE 5
+#define ABOVE_ALL "z" /* a cursor: kept runs from the newest one on */
 
 /* The runs under way stand at the begin, which is made when the request comes. Then the kept documents
  * follow, each read when its turn is there, from the newest to the oldest. */
 typedef struct RunList {
         const Service *service;
         char target[NAME_SIZE]; /* empty: all */
+        Verdict verdict;        /* _VERDICT_MAX: any */
+        int64_t since_real_ns;  /* that were asked for earlier are left out */
         uint64_t limit, printed;
         char current[CONFIG_MAX_TARGETS][RUN_ID_SIZE]; /* that stand at the begin: they may end meanwhile */
         size_t n_current;
@@ -49,12 +53,16 @@ static void print_current(RunList *list)
         const RunRecord *run = NULL;
 
         text_add_string(&list->begin, "{\"schema\":1,\"runs\":[");
-        for (size_t i = 0; (run = list->service->current_run(list->service->userdata, i)); i++) {
+        /* What goes on with older ones has had these; a run under way has no verdict. */
+        for (size_t i = 0; !*list->before && list->verdict == _VERDICT_MAX &&
+                           (run = list->service->current_run(list->service->userdata, i));
+             i++) {
                 if (i < ELEMENTSOF(list->current)) {
                         memcpy(list->current[i], run->id, RUN_ID_SIZE);
                         list->n_current++;
                 }
-                if ((*list->target && strcmp(run->target, list->target) != 0) || list->printed == list->limit)
+                if ((*list->target && strcmp(run->target, list->target) != 0) ||
+                    run->queued_real_ns < list->since_real_ns || list->printed == list->limit)
                         continue;
                 if (list->printed++ > 0)
                         text_add_string(&list->begin, ",");
@@ -70,6 +78,35 @@ static bool was_current(const RunList *list, const char *id)
         return false;
 }
 
+static bool is_wanted(const RunList *list, const PastRun *run)
+{
+        int64_t asked_ns = run->queued_real_ns ? run->queued_real_ns : run->started_real_ns;
+
+        return (!*list->target || strcmp(run->target, list->target) == 0) &&
+               (list->verdict == _VERDICT_MAX || run->verdict == list->verdict) &&
+               asked_ns >= list->since_real_ns;
+}
+
+/* Where ids tell the time, those that follow are older still. */
+static bool is_too_old(const RunList *list, const char *id)
+{
+        int64_t asked_ns = 0;
+
+        return run_id_time(id, &asked_ns) >= 0 && asked_ns + (int64_t) NS_PER_S <= list->since_real_ns;
+}
+
+/* A cursor stands only where there is more. */
+static void print_end(const RunList *list, bool more, Text *out)
+{
+        text_add_string(out, "],\"next_cursor\":");
+        text_add_string(out, more ? "\"" : "null");
+        if (more) {
+                text_add_string(out, *list->before ? list->before : ABOVE_ALL);
+                text_add_string(out, "\"");
+        }
+        text_add_string(out, "}\n");
+}
+
 /* The next kept run that is asked for. */
 static StreamStep next_run(void *userdata, Text *out)
 {
@@ -82,19 +119,17 @@ static StreamStep next_run(void *userdata, Text *out)
         }
         for (int n = 0; n < DOCUMENTS_PER_PIECE; n++) {
                 _cleanup_(past_run_freep) PastRun *run = NULL;
-                const char *id = NULL;
+                const char *id = service->older_run(service->userdata, *list->before ? list->before : NULL);
 
-                if (list->printed < list->limit)
-                        id = service->older_run(service->userdata, *list->before ? list->before : NULL);
-                if (!id) {
-                        text_add_string(out, "]}\n");
+                if (!id || list->printed == list->limit || is_too_old(list, id)) {
+                        print_end(list, id && !is_too_old(list, id), out);
                         return STREAM_END;
                 }
                 (void) snprintf(list->before, sizeof list->before, "%s", id);
                 /* One that cannot be read now is not in the list, and was told of in the journal. */
                 if (was_current(list, list->before) ||
                     service->read_run(service->userdata, list->before, &run, NULL, NULL) < 0 ||
-                    (*list->target && strcmp(run->target, list->target) != 0))
+                    !is_wanted(list, run))
                         continue;
                 if (list->printed++ > 0)
                         text_add_string(out, ",");
@@ -104,24 +139,42 @@ static StreamStep next_run(void *userdata, Text *out)
         return STREAM_MORE;
 }
 
+static int read_filters(RunList *list, const Query *query, Problem *problem)
+{
+        const char *target = query_value(query, "target"), *verdict = query_value(query, "verdict");
+        const char *before = query_value(query, "before");
+        TargetView view;
+
+        list->verdict = _VERDICT_MAX;
+        if (query_number(query, "limit", 1, RUNS_MAX, RUNS_DEFAULT, &list->limit, problem) < 0 ||
+            query_time(query, "since", INT64_MIN, &list->since_real_ns, problem) < 0 ||
+            (target && target_by_name(list->service, target, &view, problem) < 0))
+                return -1;
+        if (verdict &&
+            (verdict_from_string(verdict, &list->verdict) < 0 || list->verdict == VERDICT_NEVER_RUN))
+                return problem_set(problem, 400, "bad_parameter",
+                                   "\"verdict\" is pass, fail or inconclusive");
+        if (before && !run_id_is_valid(before))
+                return problem_set(problem, 400, "bad_cursor",
+                                   "\"before\" is the next_cursor of an earlier answer");
+        (void) snprintf(list->target, sizeof list->target, "%s", target ? target : "");
+        (void) snprintf(list->before, sizeof list->before, "%s", before ? before : "");
+        return 0;
+}
+
 enum MHD_Result handle_runs(Request *request)
 {
         const Service *service = request->server->service;
-        const char *target = query_value(&request->query, "target");
-        uint64_t limit = 0;
-        TargetView view;
         Problem problem;
 
-        if (query_number(&request->query, "limit", 1, RUNS_MAX, RUNS_DEFAULT, &limit, &problem) < 0)
-                return reply_problem(request, &problem);
-        if (target && target_by_name(service, target, &view, &problem) < 0)
-                return reply_problem(request, &problem);
         RunList *list = calloc(1, sizeof *list);
         if (!list)
                 return MHD_NO;
         list->service = service;
-        list->limit = limit;
-        (void) snprintf(list->target, sizeof list->target, "%s", target ? target : "");
+        if (read_filters(list, &request->query, &problem) < 0) {
+                free(list);
+                return reply_problem(request, &problem);
+        }
         print_current(list);
         return reply_stream(request, TYPE_JSON, NULL,
                             &(StreamSource){ .userdata = list, .next = next_run, .free = run_list_free });

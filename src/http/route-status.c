@@ -8,6 +8,7 @@
 
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
+#include "tierprobe/units.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,10 +27,31 @@ static void make_status(const HttpServer *server, Text *out)
         text_add_string(out, "\n");
 }
 
+static void make_status_brief(const HttpServer *server, Text *out)
+{
+        ServiceView view;
+
+        _cleanup_free_ TargetView *targets = view_all(server->service, &view);
+        text_add_json(out, targets ? json_status_brief(&view, targets) : NULL);
+        text_add_string(out, "\n");
+}
+
 enum MHD_Result handle_status(Request *request)
 {
         static const CachedKind kind = { .type = TYPE_JSON, .etag = ETAG_STATE, .make = make_status };
+        static const CachedKind in_brief = { .type = TYPE_JSON,
+                                             .etag = ETAG_CONTENT,
+                                             .make = make_status_brief };
+        const char *text = query_value(&request->query, "brief");
+        bool brief = false;
+        Problem problem;
 
+        if (text && parse_bool(text, &brief) < 0) {
+                (void) problem_set(&problem, 400, "bad_parameter", "\"brief\" is yes or no");
+                return reply_problem(request, &problem);
+        }
+        if (brief)
+                return reply_cached(request, &request->server->cached[CACHED_STATUS_BRIEF], &in_brief);
         return reply_cached(request, &request->server->cached[CACHED_STATUS], &kind);
 }
 

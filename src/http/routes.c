@@ -23,7 +23,12 @@ static const Route routes[] = {
           METHOD_GET,
           JSON("Routes"),
           .types = { "text/html" } },
-        { "/status", "everything a poller needs", handle_status, { NULL }, METHOD_GET, JSON("Status") },
+        { "/status",
+          "everything a poller needs; brief=yes for verdicts alone, whose ETag stays while they do",
+          handle_status,
+          { "brief" },
+          METHOD_GET,
+          JSON("StatusAnswer") },
         { "/history",
           "samples, oldest first; with step=SECONDS buckets of them; CSV by Accept",
           handle_history,
@@ -40,9 +45,9 @@ static const Route routes[] = {
           .status = 202,
           .schema = "Started" },
         { "/runs",
-          "past and current runs, newest first",
+          "past and current runs, newest first; before=next_cursor goes on with older ones",
           handle_runs,
-          { "target", "limit" },
+          { "target", "verdict", "since", "before", "limit" },
           METHOD_GET,
           JSON("Runs") },
         { "/runs/ID",
@@ -132,11 +137,12 @@ const Route *route_find(const char *path, Method method, char ret_part[NAME_SIZE
                         continue;
                 if (method == route->method || (method == METHOD_HEAD && route->method == METHOD_GET))
                         return route;
-                at += (size_t) snprintf(ret_allow + at, ALLOW_SIZE - at, "%s, ",
-                                        route->method == METHOD_GET ? "GET, HEAD"
-                                                                    : http_methods[route->method]);
+                if (at < ALLOW_SIZE)
+                        at += (size_t) snprintf(ret_allow + at, ALLOW_SIZE - at, "%s, ",
+                                                route->method == METHOD_GET ? "GET, HEAD"
+                                                                            : http_methods[route->method]);
         }
-        if (at > 0)
+        if (at > 0 && at < ALLOW_SIZE)
                 (void) snprintf(ret_allow + at, ALLOW_SIZE - at, "OPTIONS");
         return NULL;
 }

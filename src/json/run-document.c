@@ -79,6 +79,16 @@ static json_t *to_confirm(const RunRecord *run)
                       { "counts_from", json_time_or_null(run->counts_from_real_ns) });
 }
 
+/* Null until it ends. */
+static json_t *severity(const RunRecord *run)
+{
+        Verdict verdict = run->judgement.verdict;
+
+        if (verdict == VERDICT_NEVER_RUN || !run_state_ended(run->state))
+                return json_null();
+        return json_integer(verdict_severity(verdict, false));
+}
+
 /* The curve: what the device did with 1, 2, 4, ... writers. Null for other runs. */
 static json_t *steps(const RunRecord *run)
 {
@@ -169,6 +179,9 @@ json_t *json_run(const RunRecord *run, bool evidence)
                 { "foreign_write_ratio", json_figure(judgement->foreign_write_ratio) },
                 { "device", json_device(run->device) },
                 /* Beyond the contract's fields, which stand first. */
+                { "severity", severity(run) },
+                { "started_epoch_s", json_epoch_or_null(run->started_real_ns) },
+                { "finished_epoch_s", json_epoch_or_null(run->finished_real_ns) },
                 { "official", json_boolean(run->official) }, { "path", json_text(run->path) },
                 { "leads_to", json_text(run->place) },
                 { "queued_at", json_time_or_null(run->queued_real_ns) },

@@ -98,6 +98,13 @@ json_t *json_time_or_null(int64_t real_ns)
         return json_string_nocheck(rfc3339_format(text, real_ns));
 }
 
+json_t *json_epoch_or_null(int64_t real_ns)
+{
+        if (real_ns == 0 || real_ns == SCHEDULE_NEVER)
+                return json_null();
+        return json_integer(real_ns / (int64_t) NS_PER_S);
+}
+
 json_t *json_text(const char *text)
 {
         if (!text)

@@ -109,6 +109,21 @@ static json_t *observed(const TargetView *view)
         return TAKE_PTR(object);
 }
 
+static unsigned target_severity(const TargetView *view)
+{
+        return verdict_severity(view->verdict, view->stale || view->degraded);
+}
+
+/* Of the worst target: a fail comes before what is not known. */
+static unsigned severity(const ServiceView *view, const TargetView *targets)
+{
+        unsigned worst = verdict_severity(view->verdict, false);
+
+        for (size_t i = 0; worst == 0 && i < view->n_targets; i++)
+                worst = target_severity(&targets[i]);
+        return worst;
+}
+
 static json_t *target(const TargetView *view)
 {
         return OBJECT(
@@ -123,6 +138,8 @@ static json_t *target(const TargetView *view)
                 { "current_run", current_run_or_null(view->current_run) }, { "sample", newest_sample(view) },
                 { "degraded", json_boolean(view->degraded) }, { "observed", observed(view) },
                 /* Beyond the contract's fields, which stand first. */
+                { "severity", json_integer(target_severity(view)) },
+                { "next_run_epoch_s", json_epoch_or_null(view->next_run_real_ns) },
                 { "problems", problems(view) },
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
                 { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
@@ -198,6 +215,56 @@ json_t *json_status(const ServiceView *view, const TargetView *targets)
                 { "limits", json_limits(&view->config->limits) }, { "profiles", profiles(view->config) },
                 { "targets", all_targets(targets, view->n_targets) },
                 /* Beyond the contract's fields. */
+                { "severity", json_integer(severity(view, targets)) },
                 { "set_aside", json_u64(view->set_aside) },
                 { "config_error", json_text_or_null(view->config_error) });
+}
+
+/* ---- in brief ---- */
+
+/* Of reasons as they were kept, or as they are now, the codes alone. */
+static json_t *codes_of(const TargetView *view)
+{
+        json_auto_t *all = reasons(view), *codes = json_array();
+        json_t *reason = NULL;
+        size_t i = 0;
+
+        json_array_foreach(all, i, reason)
+        {
+                json_t *code = json_object_get(reason, "code");
+
+                if (json_is_string(code) && json_array_append(codes, code) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(codes);
+}
+
+static json_t *target_in_brief(const TargetView *view)
+{
+        const PastRun *run = view->standing_run;
+
+        return OBJECT(
+                { "name", json_text(view->name) }, { "state", json_text(target_state_name(view)) },
+                { "verdict", json_text(verdict_to_string(view->verdict)) },
+                { "severity", json_integer(target_severity(view)) }, { "reasons", codes_of(view) },
+                { "stale", json_boolean(view->stale) }, { "degraded", json_boolean(view->degraded) },
+                { "run_id", run ? json_text(run->id) : json_null() },
+                { "finished_at", run ? json_time_or_null(run->finished_real_ns) : json_null() },
+                { "finished_epoch_s", run ? json_epoch_or_null(run->finished_real_ns) : json_null() },
+                { "next_run_at", json_time_or_null(view->next_run_real_ns) },
+                { "current_run_id", view->current_run ? json_text(view->current_run->id) : json_null() });
+}
+
+json_t *json_status_brief(const ServiceView *view, const TargetView *targets)
+{
+        json_auto_t *all = json_array();
+
+        for (size_t i = 0; all && i < view->n_targets; i++)
+                if (json_array_append_new(all, target_in_brief(&targets[i])) < 0)
+                        return NULL;
+        return OBJECT({ "schema", json_integer(JSON_SCHEMA) },
+                      { "state", json_text(view->running ? "running" : "idle") },
+                      { "verdict", json_text(verdict_to_string(view->verdict)) },
+                      { "severity", json_integer(severity(view, targets)) }, { "targets", json_incref(all) },
+                      { "config_error", json_boolean(view->config_error != NULL) });
 }

@@ -96,6 +96,13 @@ Verdict verdict_worst(Verdict a, Verdict b)
         return verdict_badness(a) >= verdict_badness(b) ? a : b;
 }
 
+unsigned verdict_severity(Verdict verdict, bool warned)
+{
+        if (verdict == VERDICT_PASS)
+                return warned ? 1 : 0;
+        return verdict == VERDICT_FAIL ? 2 : 3;
+}
+
 const char *reason_to_string(ReasonCode code)
 {
         return reason_names[code];

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 
 import lab
 from harness import LIMITS, free_port, sections_for
+from lab.catalog import MB
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +85,71 @@ def test_etag(service):
             break
     else:
         pytest.fail("never a 304")
+
+
+@pytest.mark.disk
+def test_status_in_brief(daemon, disk):
+    service = daemon(disk(rate=20 * MB).path, count=30)
+    target = lambda: service.get("/status?brief=yes").json["targets"][0]  # noqa: E731
+    assert (target()["verdict"], target()["severity"], target()["run_id"]) == ("never_run", 3, None)
+    tag = service.get("/status?brief=yes").headers["ETag"]
+    first = lab.wait_for("a sample", lambda: service.target()["sample"])["seq"]
+    lab.wait_for("more samples", lambda: service.target()["sample"]["seq"] > first + 20)
+    answer = service.get("/status?brief=yes", headers={"If-None-Match": tag})
+    assert answer.status == 304 and answer.body == b""  # though samples have come
+    run = service.wait_run(service.start_run())
+    answer = service.get("/status?brief=yes", headers={"If-None-Match": tag})
+    assert answer.status == 200 and len(answer.body) < 1024
+    brief = answer.json["targets"][0]
+    assert (brief["verdict"], brief["severity"], brief["run_id"]) == ("fail", 2, run["id"])
+    assert brief["reasons"][0] == "write_throughput_low" and answer.json["severity"] == 2
+    assert brief["finished_epoch_s"] == run["finished_epoch_s"] == \
+        int(datetime.datetime.fromisoformat(run["finished_at"].replace("Z", "+00:00")).timestamp())
+    assert (run["severity"], service.target()["severity"], service.status["severity"]) == (2, 2, 2)
+    for bad in ("brief=maybe", "brief=", "brief=yes&brief=no", "short=yes"):
+        assert service.get(f"/status?{bad}").status == 400
+    assert service.get("/status?brief=no").json["service"]
+
+
+@pytest.mark.disk
+def test_runs_in_pages_and_by_verdict(daemon, disk):
+    it = disk(rate=20 * MB, size="1G")
+    service = daemon(sections=sections_for({"a": it.directory("a"), "b": it.directory("b")}, count=8,
+                                           limits={"write_mb_per_s": 1, "w_await_ms": 10000, "pass_ratio": 0.1}))
+    ids = [service.wait_run(service.start_run("ab"[i % 2]))["id"] for i in range(5)]
+    runs = service.get("/runs").json
+    assert [run["id"] for run in runs["runs"]] == ids[::-1] and runs["next_cursor"] is None
+    verdicts = {run["id"]: run["verdict"] for run in runs["runs"]}
+
+    seen, query = [], "limit=2"
+    while query:
+        page = service.get(f"/runs?{query}").json
+        seen += [run["id"] for run in page["runs"]]
+        query = page["next_cursor"] and f"limit=2&before={page['next_cursor']}"
+    assert seen == ids[::-1]
+    for verdict in ("pass", "fail", "inconclusive"):
+        chosen = service.get(f"/runs?verdict={verdict}").json["runs"]
+        assert [run["id"] for run in chosen] == [run_id for run_id in ids[::-1] if verdicts[run_id] == verdict]
+    third = next(run for run in runs["runs"] if run["id"] == ids[2])
+    assert [run["id"] for run in service.get(f"/runs?since={third['queued_at']}").json["runs"]] == ids[:1:-1]
+    assert [run["id"] for run in service.get(f"/runs?target=b&since={third['queued_at']}").json["runs"]] == [ids[3]]
+    later = int(time.time()) + 1000
+    assert service.get(f"/runs?since={later}").json == {"schema": 1, "runs": [], "next_cursor": None}
+    # A run under way comes first, and once.
+    it.control["rate"] = MB
+    running = service.start_run("a")
+    page = service.get("/runs?limit=1").json
+    assert [run["id"] for run in page["runs"]] == [running]
+    assert [run["id"] for run in service.get(f"/runs?before={page['next_cursor']}").json["runs"]] == ids[::-1]
+    assert running not in [run["id"] for run in service.get("/runs?verdict=pass").json["runs"]]
+    service.request("DELETE", f"/runs/{running}")
+    service.wait_run(running)
+
+
+@pytest.mark.parametrize("query", ["verdict=never_run", "verdict=good", "since=yesterday", "before=../x", "before=", "limit=0",
+                                   "limit=1001", "since=99999999999999999999"])
+def test_bad_filters_of_runs(service, query):
+    assert service.get(f"/runs?{query}").status == 400
 
 
 def test_head_and_options(service):
