@@ -3,7 +3,8 @@
 # shellcheck shell=bash disable=SC2034
 # What building the programs needs.
 PACKAGES_BUILD=(gcc libc6-dev meson ninja-build pkgconf
-        libsystemd-dev libmicrohttpd-dev libgnutls28-dev libjansson-dev libinih-dev libcurl4-gnutls-dev libmount-dev libacl1-dev libjs-dygraphs)
+        libsystemd-dev libmicrohttpd-dev libgnutls28-dev libjansson-dev libinih-dev libcurl4-gnutls-dev libmount-dev libacl1-dev zlib1g-dev
+        libjs-dygraphs)
 
 # What scripts/quickstart needs besides.
 PACKAGES_QUICKSTART=(curl jq)

@@ -40,6 +40,7 @@ struct Row {
         void (*write)(const Writer *writer, const Row *row);
         const char *column; /* iostat's JSON key, for target_metric() */
         double factor;      /* to its unit here */
+        bool exact;         /* a gauge with more digits than a measurement has: a time, a limit */
 };
 
 /* ---- writing samples ---- */
@@ -74,6 +75,15 @@ typedef struct Label {
         const char *name, *value;
 } Label;
 
+/* What is measured has six significant digits, as in every document. */
+static int digits_of(const Row *row, double value)
+{
+        bool counts = row->kind != GAUGE ||
+                      (row->unit && strcmp(row->unit, "bytes") == 0 && !(fabs(value - trunc(value)) > 0));
+
+        return counts || row->exact ? 15 : 6;
+}
+
 /* The sample NAME + SUFFIX{LABELS} VALUE; LABELS end with a NULL name. */
 static void add_sample(const Writer *writer, const Row *row, const char *suffix, const Label *labels,
                        double value)
@@ -91,7 +101,7 @@ static void add_sample(const Writer *writer, const Row *row, const char *suffix,
         if (isnan(value))
                 text_add_string(out, "NaN\n");
         else
-                add_format(out, "%.15g\n", value);
+                add_format(out, "%.*g\n", digits_of(row, value), value);
 }
 
 #define LABELS(...) ((const Label[]){ __VA_ARGS__, { NULL, NULL } })
@@ -424,31 +434,32 @@ static void write_lifetime(const Writer *writer, const Row *row)
 /* ---- the table ---- */
 
 /* A metric of the device's last sample: what iostat's COLUMN shows, in base units. */
-#define DEVICE(name, unit, column, factor, help)                                                   \
-        {                                                                                          \
-                "device_" name, GAUGE, unit, help, NULL, sample_metric, NULL, NULL, column, factor \
+#define DEVICE(device_name, device_unit, device_column, to_unit, meaning)                               \
+        {                                                                                               \
+                .name = "device_" device_name, .kind = GAUGE, .unit = (device_unit), .help = (meaning), \
+                .of_target = sample_metric, .column = (device_column), .factor = (to_unit)              \
         }
 
 static const Row rows[] = {
         { "build", INFO, NULL, "The version that runs.", .write = write_build },
         { "start_timestamp_seconds", GAUGE, "seconds", "When the daemon was started.",
-          .of_service = start_time },
+          .of_service = start_time, .exact = true },
         { "config_error", GAUGE, NULL,
           "1 when the last reload was refused and an older configuration is in force.",
           .of_service = config_error },
         { "tls_certificate_expiry_timestamp_seconds", GAUGE, "seconds",
-          "When the certificate for HTTPS expires.", .write = write_certificate },
+          "When the certificate for HTTPS expires.", .write = write_certificate, .exact = true },
         { "http_requests", COUNTER, NULL, "Requests answered, by status and method.",
           .write = write_requests },
         { "ready", GAUGE, NULL, "1 while every target's last verdict is a fresh pass.", .of_service = ready },
         { "limit_write_bytes_per_second", GAUGE, "bytes_per_second",
           "The least throughput that passes; the documented 600 MB/s are 600000 of iostat's kB, of 1024 "
           "bytes each.",
-          .of_service = limit_throughput },
+          .of_service = limit_throughput, .exact = true },
         { "limit_write_await_seconds", GAUGE, "seconds", "The latency that must be undercut to pass.",
-          .of_service = limit_await },
+          .of_service = limit_await, .exact = true },
         { "limit_pass_ratio", GAUGE, "ratio", "The part of a run's samples that must meet both limits.",
-          .of_service = limit_pass_ratio },
+          .of_service = limit_pass_ratio, .exact = true },
 
         { "target", INFO, NULL, "A target, and the device found under its path.",
           .write = write_target_info },
@@ -459,9 +470,9 @@ static const Row rows[] = {
           .of_target = degraded },
         { "run_active", GAUGE, NULL, "1 while a run is queued or running.", .of_target = run_active },
         { "next_run_timestamp_seconds", GAUGE, "seconds", "When the next scheduled run is due; NaN: never.",
-          .of_target = next_run },
+          .of_target = next_run, .exact = true },
         { "last_run_timestamp_seconds", GAUGE, "seconds", "When the last run ended.",
-          .of_target = last_run_time },
+          .of_target = last_run_time, .exact = true },
         { "last_run_duration_seconds", GAUGE, "seconds", "How long the last run took.",
           .of_target = last_run_duration },
         { "last_run_write_bytes_per_second", GAUGE, "bytes_per_second",

@@ -2,6 +2,7 @@
 /* /history: samples of the ring, or buckets of them, read and printed while the reply is sent. */
 
 #include "accept.h"
+#include "gzip.h"
 #include "named.h"
 #include "reply.h"
 #include "routes.h"
@@ -379,7 +380,11 @@ enum MHD_Result handle_history(Request *request)
                 page_free(page);
                 return MHD_NO;
         }
-        static const ReplyHeader headers[] = { { "Vary", "Accept" }, { NULL, NULL } };
-        return reply_stream(request, page->csv ? TYPE_CSV : TYPE_JSON, headers,
-                            &(StreamSource){ .userdata = page, .next = next_piece, .free = page_free });
+        const char *type = page->csv ? TYPE_CSV : TYPE_JSON;
+        StreamSource source = { .userdata = page, .next = next_piece, .free = page_free };
+        bool zipped = accept_gzip(request->head.accept_encoding.value) && gzip_source(&source) >= 0;
+        const ReplyHeader headers[] = { { MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding" },
+                                        { MHD_HTTP_HEADER_CONTENT_ENCODING, zipped ? "gzip" : NULL },
+                                        { NULL, NULL } };
+        return reply_stream(request, type, headers, &source);
 }

@@ -3,7 +3,10 @@
 
 import csv
 import datetime
+import gzip
 import io
+import json
+import subprocess
 
 import pytest
 
@@ -27,6 +30,39 @@ def service(daemon, disk):
     it.wait_run(it.run_id)
     lab.wait_for("samples after the run", lambda: it.target()["sample"]["seq"] >= 30 and not it.target()["sample"]["run_id"])
     return it
+
+
+def curl(folder, path, *options):
+    return subprocess.run(["curl", "-sS", "--fail", "--unix-socket", f"{folder}/socket", *options, f"http://localhost{path}"],
+                          check=True, capture_output=True, timeout=120)
+
+
+@pytest.mark.parametrize("query", ["limit=10000", "limit=1", "step=2", "limit=5&run=RUN"])
+@pytest.mark.parametrize("accept", ["application/json", "text/csv"])
+def test_compressed_is_the_same(service, folder, query, accept):
+    """A real client; the page's end is fixed by a cursor, since samples go on coming."""
+    query = query.replace("RUN", service.run_id)
+    if "step" in query:
+        query += f"&to={seconds(samples(service)[-1]['time']):.0f}"
+    elif "run" not in query:
+        query += "&since=5"
+    path = f"/history?target=cache&{query}"
+    plain = curl(folder, path, "-H", f"Accept: {accept}").stdout
+    encoded = curl(folder, path, "-H", f"Accept: {accept}", "-H", "Accept-Encoding: br;q=1, gzip;q=0.5", "-D", folder / "head").stdout
+    head = (folder / "head").read_text().lower()
+    assert "content-encoding: gzip\n" in head and "vary: accept, accept-encoding\n" in head
+    unzipped = gzip.decompress(encoded)
+    assert curl(folder, path, "-H", f"Accept: {accept}", "--compressed").stdout[:200] == unzipped[:200]
+    if accept == "text/csv":
+        one, other = plain.decode().splitlines(), unzipped.decode().splitlines()
+    else:
+        one, other = (json.loads(text) for text in (plain, unzipped))
+        one, other = one.get("samples", one.get("buckets")), other.get("samples", other.get("buckets"))
+    assert len(one) >= 1 and other[:len(one)] == one  # samples may have come in between
+    if len(plain) > 10000:
+        assert len(encoded) < len(plain) / 3
+    refused = curl(folder, path, "-H", "Accept-Encoding: gzip;q=0", "-D", folder / "head")
+    assert "content-encoding" not in (folder / "head").read_text().lower() and refused.stdout[:1] in b"{t"
 
 
 def samples(service, query=""):

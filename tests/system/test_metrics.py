@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """/metrics as its readers see it: promtool, and a Prometheus that scrapes."""
 
+import datetime
 import json
 import math
 import re
@@ -141,3 +142,20 @@ def test_a_refused_reload_is_seen(daemon, place):
             assert "unknown section [nonsense]" in it.get("/", headers={"Accept": "text/html"}).body.decode()
         else:
             assert said is None
+
+
+@pytest.mark.disk
+def test_figures_have_six_digits_and_times_and_bytes_all(daemon, disk):
+    service = daemon(disk(rate=40_000_000).path, count=40)
+    run = service.whole_run()
+    lab.wait_for("a sample with all of it over", lambda: service.target()["sample"] and not service.target()["sample"]["run_id"])
+    values = dict(line.rsplit(" ", 1) for line in service.get("/metrics").body.decode().splitlines() if not line.startswith("#"))
+    for name, value in values.items():
+        exact = re.match(r"tierprobe_(\w+_total|\w+_timestamp_seconds|limit_\w+|write_latency_\w+)\b", name)
+        exact = exact or (re.match(r"\w*_bytes\b", name) and value.isdigit())
+        digits = re.sub(r"e.*|[-.]", "", value).lstrip("0")
+        assert exact or value == "NaN" or len(digits) <= 6, (name, value)
+    started = datetime.datetime.fromisoformat(service.status["service"]["started_at"].replace("Z", "+00:00")).timestamp()
+    assert float(values["tierprobe_start_timestamp_seconds"]) == pytest.approx(started, abs=0.002)
+    assert float(values['tierprobe_last_run_timestamp_seconds{target="cache"}']) == pytest.approx(run["finished_epoch_s"], abs=1)
+    assert int(values['tierprobe_test_written_bytes_total{target="cache"}']) == 40 << 20
