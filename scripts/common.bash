@@ -15,7 +15,8 @@ PACKAGES_FAST=(curl openssl libcmocka-dev python3 python3-pytest python3-pytest-
 # What the whole of scripts/test needs besides: the other compiler, lint, valgrind, disks, a container.
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
         nbdkit nbdkit-plugin-dev libnbd-bin fuse3 xfsprogs e2fsprogs btrfs-progs mount util-linux
-        sysstat fio strace debootstrap systemd-container groff-base prometheus prometheus-alertmanager)
+        sysstat fio strace debootstrap systemd-container groff-base prometheus prometheus-alertmanager
+        chromium chromium-driver python3-selenium)
 
 # What scripts/package needs besides.
 PACKAGES_DEB=(debhelper dpkg-dev libcmocka-dev lintian xz-utils)

@@ -28,6 +28,7 @@ typedef struct TargetView {
         const PastRun *standing_run;  /* whose verdict stands; NULL */
         int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
         const Device *device;         /* NULL: not found yet */
+        const char *profile;          /* the official one */
         const PastRun *last_run;      /* the newest of any profile; NULL */
         const RunRecord *current_run; /* NULL; running or queued */
         const Observed *observed;     /* what production shows; NULL: not known yet */

@@ -37,6 +37,7 @@ static void view_target(const Parts *parts, const Target *target, TargetView *re
         *ret = (TargetView){
                 .name = target->config->name,
                 .path = target->config->path,
+                .profile = target->config->profile,
                 .state = current ? current->state : RUN_FINISHED,
                 .looking = target_is_unseen(target),
                 .problems = &target->problems,

@@ -140,7 +140,7 @@ static json_t *target(const TargetView *view)
                 /* Beyond the contract's fields, which stand first. */
                 { "severity", json_integer(target_severity(view)) },
                 { "next_run_epoch_s", json_epoch_or_null(view->next_run_real_ns) },
-                { "problems", problems(view) },
+                { "profile", json_text(view->profile) }, { "problems", problems(view) },
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
                 { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
                 { "runs_ended", counts_by_verdict(view->runs_ended) },

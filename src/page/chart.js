@@ -13,6 +13,9 @@ const FIGURES = [
     { key: "w_await", label: "w_await, ms", factor: 1, limit: "w_await_ms" },
 ];
 
+// Its legend sets styles in HTML, which the page's Content-Security-Policy forbids: the readout below takes its place.
+Dygraph.PLUGINS = Dygraph.PLUGINS.filter((plugin) => plugin !== Dygraph.Plugins.Legend);
+
 function color(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
@@ -45,12 +48,14 @@ export class TargetChart {
             graph.className = "graph";
             const title = document.createElement("p");
             title.className = "note";
-            title.textContent = `${figure.label}, dashed: the limit`;
+            const readout = document.createElement("span");
+            readout.className = "readout";
+            title.append(`${figure.label}, dashed: the limit `, readout);
             place.append(title);
             graph.setAttribute("role", "img");
             graph.setAttribute("aria-label", `${figure.label} of ${target} over time, with its limit`);
             place.append(graph);
-            this.graphs.push({ figure, place: graph, dygraph: null });
+            this.graphs.push({ figure, place: graph, readout, dygraph: null });
         }
         place.hidden = false;
     }
@@ -125,9 +130,14 @@ export class TargetChart {
                 continue;
             }
             graph.dygraph = new Dygraph(graph.place, file, {
-                labels: ["time", graph.figure.label], customBars: true, includeZero: true, legend: "follow",
+                labels: ["time", graph.figure.label], customBars: true, includeZero: true,
                 colors: [color("--line")], axisLineColor: color("--rule"), gridLineColor: color("--rule"), labelsUTC: false,
                 axisLabelWidth: 70, animatedZooms: false, valueRange: null,
+                highlightCallback: (event, x, points) => {
+                    graph.readout.textContent = points.length
+                        ? `${new Date(x).toLocaleString()}: ${Number(points[0].yval.toPrecision(4))}` : "";
+                },
+                unhighlightCallback: () => { graph.readout.textContent = ""; },
                 underlayCallback: (canvas, area, dygraph) => this.underlay(canvas, area, dygraph, graph.figure),
             });
         }

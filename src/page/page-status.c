@@ -135,7 +135,8 @@ static void observed(FILE *out, const json_t *target)
 
         if (!json_is_object(its))
                 return;
-        (void) fputs("<table class=\"observed\"><caption>What production shows between "
+        (void) fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"what production "
+                     "shows\"><table class=\"observed\"><caption>What production shows between "
                      "tests</caption><thead><tr><th scope=\"col\">over</th>"
                      "<th scope=\"col\">samples with writes</th><th scope=\"col\">at or above the latency "
                      "limit</th>"
@@ -147,7 +148,7 @@ static void observed(FILE *out, const json_t *target)
                      out);
         observed_row(out, its, "hour", "the last hour");
         observed_row(out, its, "day", "the last day");
-        (void) fputs("</tbody></table>\n", out);
+        (void) fputs("</tbody></table></div>\n", out);
 }
 
 void page_target_body(FILE *out, const json_t *target, bool live)
@@ -248,19 +249,17 @@ static void runs_table(FILE *out, const json_t *runs)
                      "id=\"filter\" type=\"search\" "
                      "placeholder=\"target, profile, verdict, reason\"></label></p>\n",
                      out);
+        (void) fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"past "
+                     "runs\"><table><thead><tr><th scope=\"col\">started</th>"
+                     "<th scope=\"col\">target</th><th scope=\"col\">profile</th><th "
+                     "scope=\"col\">verdict</th><th scope=\"col\">MB/s</th>"
+                     "<th scope=\"col\">w_await, ms</th><th "
+                     "scope=\"col\">reason</th></tr></thead><tbody>\n",
+                     out);
         if (json_array_size(runs) == 0)
-                (void) fputs("<p>None yet.</p>\n", out);
-        else {
-                (void) fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"past "
-                             "runs\"><table><thead><tr><th scope=\"col\">started</th>"
-                             "<th scope=\"col\">target</th><th scope=\"col\">profile</th><th "
-                             "scope=\"col\">verdict</th><th scope=\"col\">MB/s</th>"
-                             "<th scope=\"col\">w_await, ms</th><th "
-                             "scope=\"col\">reason</th></tr></thead><tbody>\n",
-                             out);
-                json_array_foreach(runs, i, run) run_row(out, run);
-                (void) fputs("</tbody></table></div>\n", out);
-        }
+                (void) fputs("<tr><td colspan=\"7\">None yet.</td></tr>\n", out);
+        json_array_foreach(runs, i, run) run_row(out, run);
+        (void) fputs("</tbody></table></div>\n", out);
         (void) fputs("</section>\n", out);
 }
 
