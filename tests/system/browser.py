@@ -38,8 +38,15 @@ class Browser:
         self.driver.get(self.origin + path)
 
     def text(self, selector="body"):
-        found = self.driver.find_elements("css selector", selector)
-        return found[0].text if found else ""
+        from selenium.common.exceptions import StaleElementReferenceException
+
+        def look():
+            try:
+                found = self.driver.find_elements("css selector", selector)
+                return [found[0].text if found else ""]
+            except StaleElementReferenceException:  # the page was renewed meanwhile
+                return None
+        return lab.wait_for(f"the text of {selector}", look)[0]
 
     def element(self, selector, text=""):
         """The one that is shown, and has TEXT, once it is there."""
