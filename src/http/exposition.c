@@ -25,7 +25,13 @@ typedef struct Writer {
         MetricsForm form;
 } Writer;
 
-typedef enum Kind { GAUGE, COUNTER, INFO, HISTOGRAM } Kind;
+typedef enum Kind {
+        GAUGE,
+        EXACT_GAUGE, /* with more digits than a measurement has: a time, a limit */
+        COUNTER,
+        INFO,
+        HISTOGRAM
+} Kind;
 
 /* One of the functions says what it is: of the service, of each target (label "target"), of what production
  * shows of each target ("target", "span"), or in its own way. */
@@ -40,7 +46,6 @@ struct Row {
         void (*write)(const Writer *writer, const Row *row);
         const char *column; /* iostat's JSON key, for target_metric() */
         double factor;      /* to its unit here */
-        bool exact;         /* a gauge with more digits than a measurement has: a time, a limit */
 };
 
 /* ---- writing samples ---- */
@@ -81,7 +86,7 @@ static int digits_of(const Row *row, double value)
         bool counts = row->kind != GAUGE ||
                       (row->unit && strcmp(row->unit, "bytes") == 0 && !(fabs(value - trunc(value)) > 0));
 
-        return counts || row->exact ? 15 : 6;
+        return counts ? 15 : 6;
 }
 
 /* The sample NAME + SUFFIX{LABELS} VALUE; LABELS end with a NULL name. */
@@ -442,24 +447,24 @@ static void write_lifetime(const Writer *writer, const Row *row)
 
 static const Row rows[] = {
         { "build", INFO, NULL, "The version that runs.", .write = write_build },
-        { "start_timestamp_seconds", GAUGE, "seconds", "When the daemon was started.",
-          .of_service = start_time, .exact = true },
+        { "start_timestamp_seconds", EXACT_GAUGE, "seconds", "When the daemon was started.",
+          .of_service = start_time },
         { "config_error", GAUGE, NULL,
           "1 when the last reload was refused and an older configuration is in force.",
           .of_service = config_error },
-        { "tls_certificate_expiry_timestamp_seconds", GAUGE, "seconds",
-          "When the certificate for HTTPS expires.", .write = write_certificate, .exact = true },
+        { "tls_certificate_expiry_timestamp_seconds", EXACT_GAUGE, "seconds",
+          "When the certificate for HTTPS expires.", .write = write_certificate },
         { "http_requests", COUNTER, NULL, "Requests answered, by status and method.",
           .write = write_requests },
         { "ready", GAUGE, NULL, "1 while every target's last verdict is a fresh pass.", .of_service = ready },
-        { "limit_write_bytes_per_second", GAUGE, "bytes_per_second",
+        { "limit_write_bytes_per_second", EXACT_GAUGE, "bytes_per_second",
           "The least throughput that passes; the documented 600 MB/s are 600000 of iostat's kB, of 1024 "
           "bytes each.",
-          .of_service = limit_throughput, .exact = true },
-        { "limit_write_await_seconds", GAUGE, "seconds", "The latency that must be undercut to pass.",
-          .of_service = limit_await, .exact = true },
-        { "limit_pass_ratio", GAUGE, "ratio", "The part of a run's samples that must meet both limits.",
-          .of_service = limit_pass_ratio, .exact = true },
+          .of_service = limit_throughput },
+        { "limit_write_await_seconds", EXACT_GAUGE, "seconds", "The latency that must be undercut to pass.",
+          .of_service = limit_await },
+        { "limit_pass_ratio", EXACT_GAUGE, "ratio", "The part of a run's samples that must meet both limits.",
+          .of_service = limit_pass_ratio },
 
         { "target", INFO, NULL, "A target, and the device found under its path.",
           .write = write_target_info },
@@ -469,10 +474,10 @@ static const Row rows[] = {
         { "degraded", GAUGE, NULL, "1 when the verdict is a pass, but clearly worse than those before it.",
           .of_target = degraded },
         { "run_active", GAUGE, NULL, "1 while a run is queued or running.", .of_target = run_active },
-        { "next_run_timestamp_seconds", GAUGE, "seconds", "When the next scheduled run is due; NaN: never.",
-          .of_target = next_run, .exact = true },
-        { "last_run_timestamp_seconds", GAUGE, "seconds", "When the last run ended.",
-          .of_target = last_run_time, .exact = true },
+        { "next_run_timestamp_seconds", EXACT_GAUGE, "seconds",
+          "When the next scheduled run is due; NaN: never.", .of_target = next_run },
+        { "last_run_timestamp_seconds", EXACT_GAUGE, "seconds", "When the last run ended.",
+          .of_target = last_run_time },
         { "last_run_duration_seconds", GAUGE, "seconds", "How long the last run took.",
           .of_target = last_run_duration },
         { "last_run_write_bytes_per_second", GAUGE, "bytes_per_second",
@@ -547,9 +552,11 @@ static const Row rows[] = {
 /* The text format knows neither info nor units, and gives a counter's family the name of its sample. */
 static void write_head(const Writer *writer, const Row *row)
 {
-        static const char *const types[] = {
-                [GAUGE] = "gauge", [COUNTER] = "counter", [INFO] = "info", [HISTOGRAM] = "histogram"
-        };
+        static const char *const types[] = { [GAUGE] = "gauge",
+                                             [EXACT_GAUGE] = "gauge",
+                                             [COUNTER] = "counter",
+                                             [INFO] = "info",
+                                             [HISTOGRAM] = "histogram" };
         bool open = writer->form == METRICS_OPEN;
         const char *suffix = open ? "" : row->kind == INFO ? "_info" : suffix_of(row);
 

@@ -74,7 +74,8 @@ def test_none_begins_before_the_other_can(daemon, two_disks):
 def test_the_schedule_has_all_due_together(daemon, two_disks, tierprobed, folder):
     one, two = two_disks
     sections = sections_for({"a": one.directory("a"), "b": two.directory("b")}, limits=LIMITS, count=20,
-                            schedule={"interval": "8s", "jitter": "4s", "together": "yes"}, guard={"max_foreign_mb_per_s": "none"})
+                            schedule={"interval": "8s", "jitter": "4s", "together": "yes"},
+                            guard={"max_foreign_mb_per_s": "none"})
     service = daemon(sections=sections)
     target_runs = lab.wait_for("a scheduled run of each", lambda: [service.target(name)["last_run"] for name in "ab"
                                                                  if service.target(name)["last_run"]][1:] and
@@ -90,7 +91,8 @@ def test_the_schedule_has_all_due_together(daemon, two_disks, tierprobed, folder
     assert a and a == b
 
 
-@pytest.mark.parametrize("query, body", [("together=maybe", None), ("together=", None), ("", {"together": "yes"}), ("", {"together": 1})])
+@pytest.mark.parametrize("query, body", [("together=maybe", None), ("together=", None), ("", {"together": "yes"}),
+                                         ("", {"together": 1})])
 def test_bad_values_start_nothing(daemon, disk, query, body):
     service = daemon(sections=sections_for(disk(rate=20 * MB).path))
     answer = service.post(f"/run?{query}", body=json.dumps(body) if body else None,
