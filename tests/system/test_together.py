@@ -56,7 +56,7 @@ def test_none_begins_before_the_other_can(daemon, two_disks):
     one, two = two_disks
     service = daemon(sections=sections_for({"a": one.directory("a"), "b": two.directory("b")}, limits=LIMITS, count=100))
     two.control["rate"] = 20 * MB
-    other = lab.spawn(TIERPROBE, "run", two.path, "--count", 900, "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    other = lab.spawn(TIERPROBE, "run", two.path, "--count", 600, "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         lab.wait_for("the other's bytes", lambda: two.control["written"] > 8 << 20)
         answer = service.post("/run", body=json.dumps({"together": True}), headers={"Content-Type": "application/json"})
