@@ -59,6 +59,18 @@ const Parameter *guard_parameter(size_t index);
 
 #define SCHEDULE_NEVER INT64_MAX
 
+/* Why the next run is when it is. */
+typedef enum NextWhy {
+        NEXT_NONE,    /* none is planned */
+        NEXT_DUE,     /* a due time of the schedule */
+        NEXT_MISSED,  /* it makes up for one that should have begun by now */
+        NEXT_CONFIRM, /* it tests a fail once more */
+        NEXT_RETRY,   /* it was due, and kept from starting */
+        _NEXT_WHY_MAX
+} NextWhy;
+
+const char *next_why_to_string(NextWhy why); /* "none", "due", "missed", "confirm", "retry" */
+
 /* When the next run is due, in nanoseconds of CLOCK_REALTIME, or SCHEDULE_NEVER.
  *
  * Due times are whole intervals of local time (24h: midnight, 6h: 0, 6, 12 and 18 o'clock), moved into the
@@ -78,6 +90,9 @@ int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t 
 /* Whether a run should have begun by now and schedule_next() makes up for it. */
 bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns,
                          uint64_t seed);
+
+/* SEED's place within the jitter: how much later than its due time a run starts, where no window cuts it. */
+uint64_t schedule_place_ns(const ScheduleRules *rules, uint64_t seed);
 
 /* Whether NOW_REAL_NS lies in the window (true without one): for the moment a timer fires, since the clock
  * may have been set in the meantime. */

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tierprobe/condition.h"
 #include "tierprobe/config.h"
 #include "tierprobe/device.h"
 #include "tierprobe/history.h"
@@ -24,10 +25,12 @@ typedef struct TargetView {
         Verdict verdict;         /* of standing_run, as are the age and the warnings */
         double age_s;            /* since it ended; NAN: there is none */
         bool stale, degraded;
-        const Reasons *warnings;      /* why it is either */
-        const PastRun *standing_run;  /* whose verdict stands; NULL */
-        int64_t next_run_real_ns;     /* SCHEDULE_NEVER: none */
+        const Reasons *warnings;     /* why it is either */
+        const PastRun *standing_run; /* whose verdict stands; NULL */
+        int64_t next_run_real_ns;    /* SCHEDULE_NEVER: none */
+        NextWhy next_run_why;
         const Device *device;         /* NULL: not found yet */
+        const HeatWatch *heat;        /* NULL: its drives have no sensor */
         const char *profile;          /* the official one */
         const PastRun *last_run;      /* the newest of any profile; NULL */
         const RunRecord *current_run; /* NULL; running or queued */

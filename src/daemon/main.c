@@ -13,6 +13,7 @@
 #include "tierprobe/clock.h"
 #include "tierprobe/log.h"
 #include "tierprobe/signals.h"
+#include "tierprobe/units.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -160,6 +161,29 @@ static const char *default_state_dir(void)
 
 #define RUNS_SHOWN 5
 
+/* What makes the times what they are. */
+static void explain_schedule(const ScheduleRules *rules, uint64_t seed)
+{
+        const ScheduleWindow *window = &rules->window;
+        char interval[FORMAT_SIZE], jitter[FORMAT_SIZE], place[FORMAT_SIZE];
+
+        if (rules->interval_ns == 0) {
+                (void) puts("never, [schedule] interval is never");
+                return;
+        }
+        uint64_t place_ns = schedule_place_ns(rules, seed);
+
+        (void) printf("every %s", format_duration(interval, rules->interval_ns));
+        if (window->set)
+                (void) printf(", in the window %02u:%02u-%02u:%02u", window->start_min / 60U,
+                              window->start_min % 60U, window->end_min / 60U, window->end_min % 60U);
+        if (rules->jitter_ns > 0)
+                (void) printf(", %s later, its place in a jitter of %s",
+                              format_duration(place, place_ns - place_ns % NS_PER_S),
+                              format_duration(jitter, rules->jitter_ns));
+        (void) printf("%s\n", rules->together ? ", together with the others" : "");
+}
+
 /* The next due times of each target, as the daemon has them for one that was not tested a short while ago. */
 static void show_schedule(const Config *config)
 {
@@ -170,8 +194,8 @@ static void show_schedule(const Config *config)
                 const TargetConfig *target = &config->targets[i];
                 int64_t at_ns = now_ns, last_ns = now_ns - (int64_t) (rules->interval_ns / 4);
 
-                (void) printf("%s (%s, profile %s):%s\n", target->name, target->path, target->profile,
-                              rules->interval_ns == 0 ? " never, [schedule] interval is never" : "");
+                (void) printf("%s (%s, profile %s): ", target->name, target->path, target->profile);
+                explain_schedule(rules, timetable_seed(rules, target->name));
                 for (int n = 0; n < RUNS_SHOWN; n++) {
                         int64_t next_ns =
                                 schedule_next(rules, last_ns, at_ns, timetable_seed(rules, target->name));

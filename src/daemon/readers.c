@@ -33,6 +33,8 @@ static void view_target(const Parts *parts, const Target *target, TargetView *re
         const RunTally tally = runs_tally(parts->runs, target);
         const LedgerFacts ledger = ledger_file_facts(parts->ledger, target->device, 0, 0);
         const Profile *official = config_find_profile(parts->config, target->config->profile);
+        NextWhy why;
+        int64_t next_run_real_ns = timetable_next_real_ns(parts->timetable, target, &why);
 
         *ret = (TargetView){
                 .name = target->config->name,
@@ -47,8 +49,10 @@ static void view_target(const Parts *parts, const Target *target, TargetView *re
                 .degraded = verdict->degraded,
                 .warnings = &verdict->warnings,
                 .standing_run = run,
-                .next_run_real_ns = timetable_next_real_ns(parts->timetable, target),
+                .next_run_real_ns = next_run_real_ns,
+                .next_run_why = why,
                 .device = target->device,
+                .heat = target->heat,
                 .last_run = past_last_run(parts->past, target->config->name),
                 .current_run = current,
                 .ring = samples->ring,

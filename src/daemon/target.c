@@ -59,7 +59,21 @@ static void say_device(const Target *target)
         journal_target_changed(target->config->name, target->config->path, found ? found->name : "", text);
 }
 
-/* Follows a change that the journal should tell; the sampler starts anew on another row. */
+/* A minute is as often as anybody looks, and no drive is kept awake by it that was asleep. */
+#define HEAT_EVERY_NS (60 * NS_PER_S)
+
+static void follow_heat(Target *target)
+{
+        target->heat = heat_watch_free(target->heat);
+        if (!target->device)
+                return;
+        int r = heat_watch_new(target->roots, target->device, HEAT_EVERY_NS, &target->heat);
+        if (r < 0 && r != -ENODEV)
+                log_warning("target %s: its temperature cannot be watched: %s", target->config->name,
+                            strerror(-r));
+}
+
+/* Follows a change that the journal should tell; sampler and sensors start anew on another row. */
 static void take_device(Target *target, Device *found)
 {
         _cleanup_(device_freep) Device *before = target->device;
@@ -70,6 +84,7 @@ static void take_device(Target *target, Device *found)
         int r = samples_follow(&target->samples, target->roots, target_row(target));
         if (r < 0)
                 log_error("target %s: cannot sample %s: %s", target->config->name, found->name, strerror(-r));
+        follow_heat(target);
         if (found || before)
                 say_device(target);
 }
@@ -282,6 +297,7 @@ Target *target_free(Target *target)
                 return NULL;
         look_free(target->look);
         samples_done(&target->samples);
+        heat_watch_free(target->heat);
         device_free(target->device);
         free(target->home);
         free(target->goal);

@@ -9,6 +9,7 @@
 #include "looks.h"
 #include "samples.h"
 
+#include "tierprobe/condition.h"
 #include "tierprobe/config.h"
 #include "tierprobe/device.h"
 #include "tierprobe/guards.h"
@@ -36,6 +37,7 @@ struct Target {
         char *home;            /* the mount point it was last seen on; NULL: never */
         Reasons problems;      /* what keeps it from being tested now */
         Samples samples;
+        HeatWatch *heat;  /* NULL: its drives have no sensor */
         GiveWay give_way; /* of its run, if the schedule began it */
         int refusal; /* why a run was refused that was asked for last, as start.c counts; 0: it was not */
 };

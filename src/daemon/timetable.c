@@ -28,7 +28,8 @@ typedef struct Entry {
         Target *target; /* NULL: free */
         char name[NAME_SIZE];
         int64_t last_real_ns, not_before_real_ns, confirm_at_real_ns, next_real_ns;
-        bool missed; /* the next run is one that was missed before */
+        bool missed; /* the next run is one that was missed before the daemon's start */
+        NextWhy why;
         sd_event_source *timer;
 } Entry;
 
@@ -68,9 +69,10 @@ static size_t find_entry(const Timetable *timetable, const Target *target)
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata);
 
-static void set_time(Entry *entry, int64_t at_real_ns, int64_t now_real_ns)
+static void set_time(Entry *entry, int64_t at_real_ns, int64_t now_real_ns, NextWhy why)
 {
         entry->next_real_ns = at_real_ns;
+        entry->why = at_real_ns == SCHEDULE_NEVER ? NEXT_NONE : why;
         entry->timer = sd_event_source_disable_unref(entry->timer);
         if (at_real_ns == SCHEDULE_NEVER)
                 return;
@@ -87,13 +89,19 @@ static void plan(Entry *entry)
         uint64_t seed = timetable_seed(&entry->timetable->rules, entry->name);
 
         int64_t next_ns = schedule_next(&entry->timetable->rules, entry->last_real_ns, from_ns, seed);
+        NextWhy why = schedule_is_overdue(&entry->timetable->rules, entry->last_real_ns, from_ns, seed)
+                              ? NEXT_MISSED
+                              : NEXT_DUE;
         if (entry->confirm_at_real_ns) {
                 int64_t at_ns = entry->confirm_at_real_ns > now_ns ? entry->confirm_at_real_ns : now_ns;
 
                 at_ns = schedule_in_window(&entry->timetable->rules, at_ns);
-                next_ns = at_ns < next_ns ? at_ns : next_ns;
+                if (at_ns < next_ns) {
+                        next_ns = at_ns;
+                        why = NEXT_CONFIRM;
+                }
         }
-        set_time(entry, next_ns, now_ns);
+        set_time(entry, next_ns, now_ns, why);
 }
 
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata)
@@ -199,7 +207,7 @@ void timetable_retry(Timetable *timetable, Target *target, uint64_t wait_ns)
 
         if (i < CONFIG_MAX_TARGETS)
                 set_time(&timetable->entries[i], now_ns + (int64_t) (wait_ns > 0 ? wait_ns : RETRY_NS),
-                         now_ns);
+                         now_ns, NEXT_RETRY);
 }
 
 void timetable_drop(Timetable *timetable, const Target *target)
@@ -212,10 +220,12 @@ void timetable_drop(Timetable *timetable, const Target *target)
         timetable->entries[i] = (Entry){ 0 };
 }
 
-int64_t timetable_next_real_ns(const Timetable *timetable, const Target *target)
+int64_t timetable_next_real_ns(const Timetable *timetable, const Target *target, NextWhy *ret_why)
 {
         size_t i = find_entry(timetable, target);
 
+        if (ret_why)
+                *ret_why = i < CONFIG_MAX_TARGETS ? timetable->entries[i].why : NEXT_NONE;
         return i < CONFIG_MAX_TARGETS ? timetable->entries[i].next_real_ns : SCHEDULE_NEVER;
 }
 

@@ -44,8 +44,8 @@ void timetable_retry(Timetable *timetable, Target *target, uint64_t wait_ns);
 /* Forgets TARGET. */
 void timetable_drop(Timetable *timetable, const Target *target);
 
-/* When the next run is due, CLOCK_REALTIME, or SCHEDULE_NEVER. */
-int64_t timetable_next_real_ns(const Timetable *timetable, const Target *target);
+/* When the next run is due, CLOCK_REALTIME, or SCHEDULE_NEVER; RET_WHY (may be NULL): why then. */
+int64_t timetable_next_real_ns(const Timetable *timetable, const Target *target, NextWhy *ret_why);
 
 /* Plans everything anew when the clock was set, and then returns true: timers are set for a span from their
  * planning, as a step of the clock must not fire them. To be called now and then. */

@@ -82,6 +82,26 @@ static json_t *heat(const Heat *heat)
         return TAKE_PTR(array);
 }
 
+json_t *json_heat(const HeatWatch *watch)
+{
+        json_auto_t *array = json_array();
+        Heat heat = { .n = 0 };
+
+        if (watch)
+                heat_watch_get(watch, &heat);
+        for (size_t i = 0; array && i < heat.n; i++) {
+                const HeatSensor *sensor = &heat.items[i];
+
+                if (json_array_append_new(array, OBJECT({ "device", json_text(sensor->device) },
+                                                        { "label", json_text(sensor->label) },
+                                                        { "now_c", json_figure(sensor->after_c) },
+                                                        { "max_c", json_figure(sensor->max_c) },
+                                                        { "crit_c", json_figure(sensor->crit_c) })) < 0)
+                        return NULL;
+        }
+        return TAKE_PTR(array);
+}
+
 json_t *json_conditions(const Conditions *conditions)
 {
         if (!conditions)

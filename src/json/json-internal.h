@@ -41,6 +41,10 @@ json_t *json_criteria_with_limits(const Judgement *judgement, const Limits *limi
 struct Conditions;
 json_t *json_conditions(const struct Conditions *conditions);
 
+/* What the sensors of a target show now; an empty list where there is none. */
+struct HeatWatch;
+json_t *json_heat(const struct HeatWatch *watch);
+
 /* What json_run() adds with evidence. */
 struct RunRecord;
 json_t *json_evidence(const struct RunRecord *run);

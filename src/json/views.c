@@ -140,7 +140,9 @@ static json_t *target(const TargetView *view)
                 /* Beyond the contract's fields, which stand first. */
                 { "severity", json_integer(target_severity(view)) },
                 { "next_run_epoch_s", json_epoch_or_null(view->next_run_real_ns) },
-                { "profile", json_text(view->profile) }, { "problems", problems(view) },
+                { "next_run_why", json_text(next_why_to_string(view->next_run_why)) },
+                { "heat", json_heat(view->heat) }, { "profile", json_text(view->profile) },
+                { "problems", problems(view) },
                 { "free_bytes", view->free_bytes ? json_u64(view->free_bytes) : json_null() },
                 { "samples_missed", json_u64(view->samples_missed) }, { "gaps", counts_by_gap(view->gaps) },
                 { "runs_ended", counts_by_verdict(view->runs_ended) },

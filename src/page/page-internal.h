@@ -14,8 +14,8 @@ void page_end(FILE *out, bool live);
 /* A run's or a target's requirements: value, limit, bar, each in words too. */
 void page_criteria(FILE *out, const json_t *criteria);
 
-/* The device and what it stands on, as a tree. */
-void page_device(FILE *out, const json_t *device, const char *path);
+/* The device and what it stands on, as a tree, with its temperatures out of HEAT, a list of sensors. */
+void page_device(FILE *out, const json_t *device, const char *path, const json_t *heat);
 
 /* All of a run below its title. */
 void page_run_body(FILE *out, const json_t *run);

@@ -104,7 +104,34 @@ void page_criteria(FILE *out, const json_t *criteria)
 
 /* ---- the device ---- */
 
-static void node_line(FILE *out, const json_t *node)
+/* The first sensor of the node NAME that has a reading: of NVMe the composite one. Readings are what they are
+ * now, or were at their hottest in a run. */
+static void temperature(FILE *out, const json_t *heat, const char *name)
+{
+        size_t i;
+        json_t *sensor;
+
+        json_array_foreach(heat, i, sensor)
+        {
+                const char *device = page_text_at(sensor, "device");
+                double now_c = page_number_at(sensor, "now_c"), peak_c = page_number_at(sensor, "peak_c");
+                double max_c = page_number_at(sensor, "max_c");
+
+                if (!device || !name || strcmp(device, name) != 0 || !(isfinite(now_c) || isfinite(peak_c)))
+                        continue;
+                (void) fputs(isfinite(now_c) ? ", " : ", at most ", out);
+                html_count(out, isfinite(now_c) ? now_c : peak_c);
+                (void) fputs(" °C", out);
+                if (isfinite(max_c)) {
+                        (void) fputs(" (its limit is ", out);
+                        html_count(out, max_c);
+                        (void) fputs(" °C)", out);
+                }
+                return;
+        }
+}
+
+static void node_line(FILE *out, const json_t *node, const json_t *heat)
 {
         static const char *const texts[] = {
                 "kind", "model", "firmware", "serial", "dm_name", "backing_file"
@@ -127,34 +154,50 @@ static void node_line(FILE *out, const json_t *node)
                 (void) fputs(", ", out);
                 html_bytes(out, page_number_at(node, "size_bytes"));
         }
+        temperature(out, heat, page_text_at(node, "name"));
 }
 
-/* Nodes whose parent is PARENT (an index, -1 for the top ones); DEPTH bounds a circle that a document may
- * hold. */
-static void node_tree(FILE *out, const json_t *stack, long parent, int depth)
+/* The first node that has NAME is the parent of all that name it; NULL: none. */
+static const json_t *first_node(const json_t *stack, const char *name)
 {
-        bool open = false;
         size_t i;
         json_t *node;
 
         json_array_foreach(stack, i, node)
         {
-                const json_t *its = json_object_get(node, "parent");
-                long index = json_is_integer(its) ? (long) json_integer_value(its) : -1;
+                const char *its = page_text_at(node, "name");
 
-                if (index != parent || (long) i == parent || depth > 16)
+                if (its && name && strcmp(its, name) == 0)
+                        return node;
+        }
+        return NULL;
+}
+
+/* The nodes from index FROM on that name PARENT as theirs (NULL: none): each comes after its parent, so no
+ * document can make a circle. DEPTH bounds what a hostile one can nest. */
+static void node_tree(FILE *out, const json_t *stack, size_t from, const char *parent, const json_t *heat,
+                      int depth)
+{
+        bool open = false;
+
+        for (size_t i = from; i < json_array_size(stack) && depth < 16; i++) {
+                const json_t *node = json_array_get(stack, i);
+                const char *name = page_text_at(node, "name"), *its = page_text_at(node, "parent");
+
+                if (its && parent ? strcmp(its, parent) != 0 : its != parent)
                         continue;
                 (void) fputs(open ? "<li>" : "<ul><li>", out);
                 open = true;
-                node_line(out, node);
-                node_tree(out, stack, (long) i, depth + 1);
+                node_line(out, node, heat);
+                if (name && first_node(stack, name) == node)
+                        node_tree(out, stack, i + 1, name, heat, depth + 1);
                 (void) fputs("</li>", out);
         }
         if (open)
                 (void) fputs("</ul>", out);
 }
 
-void page_device(FILE *out, const json_t *device, const char *path)
+void page_device(FILE *out, const json_t *device, const char *path, const json_t *heat)
 {
         (void) fputs("<div class=\"device\"><span class=\"path\">", out);
         html_text(out, path);
@@ -167,7 +210,7 @@ void page_device(FILE *out, const json_t *device, const char *path)
         html_text(out, page_text_at(device, "filesystem"));
         (void) fputs(" on ", out);
         html_text(out, page_text_at(device, "mount_point"));
-        node_tree(out, json_object_get(device, "stack"), -1, 0);
+        node_tree(out, json_object_get(device, "stack"), 0, NULL, heat, 0);
         (void) fputs("</li></ul>", out);
         if (page_text_at(device, "detail")) {
                 (void) fputs("<p>", out);

@@ -272,7 +272,8 @@ void page_run_body(FILE *out, const json_t *run)
         histogram_chart(out, run);
         (void) fputs("<h2>The test and its evidence</h2>\n", out);
         facts(out, run);
-        page_device(out, json_object_get(run, "device"), page_text_at(run, "path"));
+        page_device(out, json_object_get(run, "device"), page_text_at(run, "path"),
+                    json_object_get(json_object_get(json_object_get(run, "evidence"), "conditions"), "heat"));
 }
 
 void page_write_run(FILE *out, const json_t *run, const char *host)

@@ -151,6 +151,23 @@ static void observed(FILE *out, const json_t *target)
         (void) fputs("</tbody></table></div>\n", out);
 }
 
+static const char *next_why(const char *why)
+{
+        static const struct {
+                const char *name, *text;
+        } all[] = {
+                { "due", "as the schedule has it" },
+                { "missed", "to make up for one that was missed" },
+                { "confirm", "to confirm the fail" },
+                { "retry", "as it was kept from starting when it was due" },
+        };
+
+        for (size_t i = 0; why && i < ELEMENTSOF(all); i++)
+                if (strcmp(all[i].name, why) == 0)
+                        return all[i].text;
+        return "for a reason that is not known";
+}
+
 void page_target_body(FILE *out, const json_t *target, bool live)
 {
         const char *verdict = page_text_at(target, "verdict");
@@ -170,7 +187,8 @@ void page_target_body(FILE *out, const json_t *target, bool live)
                 html_reasons(out, json_object_get(target, "problems"));
         page_criteria(out, json_object_get(run, "criteria"));
         current_run(out, json_object_get(target, "current_run"), live);
-        page_device(out, json_object_get(target, "device"), page_text_at(target, "path"));
+        page_device(out, json_object_get(target, "device"), page_text_at(target, "path"),
+                    json_object_get(target, "heat"));
         (void) fputs("<p class=\"more\">", out);
         if (isfinite(page_number_at(target, "free_bytes"))) {
                 html_bytes(out, page_number_at(target, "free_bytes"));
@@ -185,11 +203,11 @@ void page_target_body(FILE *out, const json_t *target, bool live)
                 (void) fputs(" of the day's budget are left. ", out);
         }
         (void) fputs("Next test: ", out);
-        if (page_text_at(target, "next_run_at"))
+        if (page_text_at(target, "next_run_at")) {
                 html_time(out, page_text_at(target, "next_run_at"));
-        else
-                (void) fputs("none is planned", out);
-        (void) fputs(".", out);
+                (void) fprintf(out, ", %s.", next_why(page_text_at(target, "next_run_why")));
+        } else
+                (void) fputs("none is planned.", out);
         if (live && page_text_at(run, "id")) {
                 (void) fputs(" <a href=\"/runs/", out);
                 html_text(out, page_text_at(run, "id"));

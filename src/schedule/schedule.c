@@ -4,8 +4,10 @@
 
 #include "tierprobe/schedule.h"
 
+#include "tierprobe/cleanup.h"
 #include "tierprobe/clock.h"
 
+#include <assert.h>
 #include <time.h>
 
 #define MINUTE_S INT64_C(60)
@@ -17,6 +19,17 @@
 
 #define STALE_WITHOUT_SCHEDULE_NS (7 * 24 * 3600 * NS_PER_S)
 #define SOONEST_NS (120 * NS_PER_S)
+
+const char *next_why_to_string(NextWhy why)
+{
+        static const char *const names[] = {
+                [NEXT_NONE] = "none",       [NEXT_DUE] = "due",     [NEXT_MISSED] = "missed",
+                [NEXT_CONFIRM] = "confirm", [NEXT_RETRY] = "retry",
+        };
+        static_assert(ELEMENTSOF(names) == _NEXT_WHY_MAX, "each has its name");
+
+        return names[why];
+}
 
 /* ---- numbers that cannot run over ---- */
 
@@ -254,6 +267,11 @@ int64_t schedule_next(const ScheduleRules *rules, int64_t last_real_ns, int64_t 
         if (!rules->window.set || at_ns == SCHEDULE_NEVER)
                 return at_ns;
         return move_into_window(rules, at_ns, seed);
+}
+
+uint64_t schedule_place_ns(const ScheduleRules *rules, uint64_t seed)
+{
+        return spread(rules->jitter_ns, seed);
 }
 
 bool schedule_is_overdue(const ScheduleRules *rules, int64_t last_real_ns, int64_t now_real_ns, uint64_t seed)

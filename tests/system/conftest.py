@@ -33,6 +33,18 @@ def place():
 
 
 @pytest.fixture
+def memory():
+    """memory(NAME) makes a folder without a block device, where a run ends before it has begun."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="tierprobe-memory-", dir="/dev/shm"))
+
+    def make(name="cache"):
+        (top / name).mkdir()
+        return top / name
+    yield make
+    shutil.rmtree(top, ignore_errors=True)
+
+
+@pytest.fixture
 def daemon(folder):
     """daemon(TARGETS, count=, limits=, ...) starts a tierprobed and waits until it answers."""
     with contextlib.ExitStack() as stack:

@@ -80,7 +80,7 @@ def test_it_outlives_a_restart(daemon, disk):
     service = daemon(sections=sections(it, "1h"))
     target = service.target()
     assert (target["verdict"], target["standing_run"]["id"], codes(target)) == ("pass", first["id"], ["unconfirmed"])
-    assert target["next_run_at"] == fail["to_confirm"]["at"]
+    assert target["next_run_at"] == fail["to_confirm"]["at"] and target["next_run_why"] == "confirm"
     # One that is asked for decides as well.
     run = service.wait_run(service.start_run())
     assert run["confirms"] == fail["id"] and run["verdict"] == "fail" and service.target()["verdict"] == "fail"

@@ -327,4 +327,4 @@ def test_the_schedule_respects_the_cooldown(daemon, disk):
     lab.wait_for("the refusal", lambda: "cooldown" in service.stderr, 60)
     assert len(service.get("/runs").json["runs"]) == 1
     target = service.target()
-    assert target["next_run_at"] > target["last_run"]["finished_at"]
+    assert target["next_run_at"] > target["last_run"]["finished_at"] and target["next_run_why"] == "retry"

@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 
 import pytest
 
@@ -23,18 +22,6 @@ pytestmark = pytest.mark.slow
 
 def codes(run):
     return [reason["code"] for reason in run["reasons"]]
-
-
-@pytest.fixture
-def memory():
-    """memory(NAME) makes a folder without a block device, where a run ends before it has begun."""
-    top = pathlib.Path(tempfile.mkdtemp(prefix="tierprobe-operator-", dir="/dev/shm"))
-
-    def make(name="cache"):
-        (top / name).mkdir()
-        return top / name
-    yield make
-    shutil.rmtree(top, ignore_errors=True)
 
 
 def reload(service, sections, wait="reloaded"):
@@ -472,7 +459,9 @@ def test_the_schedule_shown_is_the_daemons(schedule, tierprobed, daemon, memory)
     assert len(times) == 5 and times == sorted(times)
     assert {time.utcoffset() for time in times} <= {datetime.timedelta(hours=-4), datetime.timedelta(hours=-5)}
     following = datetime.datetime.fromisoformat(service.target()["next_run_at"].replace("Z", "+00:00"))
-    assert following.replace(microsecond=0) in times
+    assert following.replace(microsecond=0) in times and service.target()["next_run_why"] == "due"
+    for key in ("interval", "window"):
+        assert schedule.get(key, "24h" if key == "interval" else "every") in shown.split("\n")[0]
     if "window" in schedule:
         assert all(1 <= time.hour < 3 for time in times)
 
@@ -481,4 +470,4 @@ def test_no_schedule_is_shown_as_none(tierprobed, daemon, memory):
     service = daemon(memory(), schedule={"interval": "never"})
     shown = tierprobed("--config", service.folder / "tierprobed.conf", "--show-schedule").stdout
     assert shown.startswith("cache (") and shown.endswith("never, [schedule] interval is never\n")
-    assert service.target()["next_run_at"] is None
+    assert service.target()["next_run_at"] is None and service.target()["next_run_why"] == "none"

@@ -135,7 +135,7 @@ def test_the_schedule_is_for_the_official_profile(daemon, disk):
         run[time] = rfc3339(hours=-30)
     document.write_text(json.dumps(run))
     service = daemon(sections=sections)
-    assert service.target()["next_run_at"] < rfc3339(minutes=3)
+    assert service.target()["next_run_at"] < rfc3339(minutes=3) and service.target()["next_run_why"] == "missed"
     it.behave(rate=20 * MB)
     aborted = service.start_run()
     service.wait_writing(aborted)

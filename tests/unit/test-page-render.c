@@ -50,7 +50,7 @@ static const char run_text[] =
         "\"mount_point\":\"/"
         "\",\"stack\":[{\"name\":\"vda\",\"kind\":\"disk\",\"parent\":null,\"size_bytes\":1e12,\"model\":"
         "\"m\","
-        "\"firmware\":\"f\",\"serial\":\"s\"},{\"name\":\"sda\",\"parent\":0}]},\"path\":\"/"
+        "\"firmware\":\"f\",\"serial\":\"s\"},{\"name\":\"sda\",\"parent\":\"vda\"}]},\"path\":\"/"
         "tmp\",\"ramp\":[{\"streams\":1,\"wkB/s\":5e5,"
         "\"w_await\":0.2},{\"streams\":2,\"wkB/s\":9e5,\"w_await\":0.3}],\"headroom\":{\"streams\":2,\"wkB/"
         "s\":9e5,\"w_await\":0.3},"
@@ -258,16 +258,56 @@ static void test_any_document(void **state)
         }
 }
 
-/* A stack that says of two nodes that each is the other's parent. */
-static void test_circle(void **state)
+/* The whole tree below a device, without what is around it. */
+static void check_tree(const char *stack_text, const char *heat_text, const char *expected)
+{
+        json_auto_t *run = parse(run_text), *stack = parse(stack_text), *heat = parse(heat_text);
+        json_t *conditions = json_pack("{s:O}", "heat", heat);
+
+        (void) json_object_set(json_object_get(run, "device"), "stack", stack);
+        (void) json_object_set_new(json_object_get(run, "evidence"), "conditions", conditions);
+        check(run);
+        _cleanup_free_ char *text = rendered(1, run);
+        if (!strstr(text, expected))
+                fail_msg("no %s in %s", expected, strstr(text, "<div class=\"device\">"));
+}
+
+static void test_tree(void **state)
+{
+        (void) state;
+        check_tree("[{\"name\":\"dm-0\",\"parent\":null},{\"name\":\"sda1\",\"parent\":\"dm-0\"},"
+                   "{\"name\":\"sdb1\",\"parent\":\"dm-0\"},{\"name\":\"sda\",\"parent\":\"sda1\"}]",
+                   "[]",
+                   "<ul><li><b>dm-0</b><ul><li><b>sda1</b><ul><li><b>sda</b></li></ul></li>"
+                   "<li><b>sdb1</b></li></ul></li></ul>");
+        check_tree("[{\"name\":\"nvme0n1\",\"parent\":null}]",
+                   "[{\"device\":\"nvme1n1\",\"peak_c\":20},{\"device\":\"nvme0n1\",\"peak_c\":null},"
+                   "{\"device\":\"nvme0n1\",\"peak_c\":41.6,\"max_c\":83}]",
+                   "<b>nvme0n1</b>, at most 42 °C (its limit is 83 °C)");
+        check_tree("[{\"name\":\"sda\",\"parent\":null}]", "[{\"device\":\"sda\",\"now_c\":38}]",
+                   "<b>sda</b>, 38 °C</li>");
+        /* Each names the other, and itself. */
+        check_tree("[{\"name\":\"a\",\"parent\":\"b\"},{\"name\":\"b\",\"parent\":\"a\"},"
+                   "{\"name\":\"c\",\"parent\":\"c\"},{\"name\":\"d\",\"parent\":null}]",
+                   "[]", "<ul><li><b>d</b></li></ul>");
+}
+
+/* A document in which every node has the same name and parent says so in no more lines than it has nodes. */
+static void test_tree_is_bounded(void **state)
 {
         json_auto_t *run = parse(run_text);
-        json_auto_t *stack = json_pack("[{s:s,s:i},{s:s,s:i},{s:s,s:n}]", "name", "a", "parent", 1, "name",
-                                       "b", "parent", 0, "name", "c", "parent");
+        json_t *stack = json_array();
 
         (void) state;
-        (void) json_object_set(json_object_get(run, "device"), "stack", stack);
-        check(run);
+        for (int i = 0; i < 2000; i++)
+                (void) json_array_append_new(stack,
+                                             json_pack("{s:s,s:s?}", "name", "a", "parent", i ? "a" : NULL));
+        (void) json_object_set_new(json_object_get(run, "device"), "stack", stack);
+        _cleanup_free_ char *text = rendered(1, run);
+        size_t n = 0;
+        for (const char *p = text; (p = strstr(p, "<b>a</b>")); p++)
+                n++;
+        assert_int_equal(n, 2000);
 }
 
 static void test_files(void **state)
@@ -295,7 +335,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_whole_documents),
                 cmocka_unit_test(test_any_document),
-                cmocka_unit_test(test_circle),
+                cmocka_unit_test(test_tree),
+                cmocka_unit_test(test_tree_is_bounded),
                 cmocka_unit_test(test_files),
         };
 
