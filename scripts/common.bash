@@ -16,7 +16,9 @@ PACKAGES_FAST=(curl openssl libcmocka-dev python3 python3-pytest python3-pytest-
 PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
         nbdkit nbdkit-plugin-dev libnbd-bin fuse3 xfsprogs e2fsprogs btrfs-progs mount util-linux
         sysstat fio strace debootstrap systemd-container groff-base prometheus prometheus-alertmanager
-        chromium chromium-driver python3-selenium)
+        chromium chromium-driver python3-selenium firefox-esr python3-websocket monitoring-plugins-basic)
+# Debian 13 has it no more.
+[[ $(. /etc/os-release && echo "${VERSION_ID:-}") != 12 ]] || PACKAGES_TEST+=(collectd-core)
 
 # What scripts/package needs besides.
 PACKAGES_DEB=(debhelper dpkg-dev libcmocka-dev lintian xz-utils)

@@ -43,6 +43,12 @@ export class TargetChart {
             controls.append(button);
         }
         place.append(controls);
+        // A host may have many targets: those that nobody sees ask for nothing.
+        this.seen = false;
+        new IntersectionObserver((entries) => {
+            this.seen = entries.at(-1).isIntersecting;
+            this.refresh().catch(() => {});
+        }).observe(place);
         for (const figure of FIGURES) {
             const graph = document.createElement("div");
             graph.className = "graph";
@@ -73,7 +79,7 @@ export class TargetChart {
 
     // Fetches what is new, if it is time to.
     async refresh() {
-        if (Date.now() < this.due || this.busy) {
+        if (Date.now() < this.due || this.busy || (!this.seen && this.graphs[0].dygraph)) {
             return;
         }
         this.busy = true;

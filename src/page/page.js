@@ -4,7 +4,8 @@
 
 import { TargetChart } from "./chart.js";
 
-const POLL_MS = 2000;
+const POLL_MS = 2000;  // what is said; while a test is under way it follows each sample
+const CHART_MS = 1000;
 const GIB = 1e9;
 let token = null; // in memory only
 
@@ -114,7 +115,7 @@ function confirmRun(target, profile, path) {
                 element("p", {}, `Test ${target} with profile ${profileText(profile)} to ${path}, at full speed?`),
                 element("p", {}, "Whatever uses this disk is slower meanwhile. Nothing stays on the disk."),
                 element("p", {}, element("button", { className: "primary", value: "ok" }, "Start the test"), " ",
-                    element("button", { value: "" }, "Cancel"))));
+                    element("button", { value: "", autofocus: true }, "Cancel"))));
         dialog.addEventListener("close", () => {
             dialog.remove();
             resolve(dialog.returnValue === "ok");
@@ -224,7 +225,13 @@ async function refreshTargets(fresh) {
     addTargets(status);
     for (const [name, chart] of charts) {
         chart.runs = runs.runs.filter((run) => run.target === name);
-        chart.refresh().catch(() => {});
+    }
+    refreshCharts();
+}
+
+function refreshCharts() {
+    for (const chart of document.hidden ? [] : charts.values()) {
+        chart.refresh().catch(() => {}); // a lost connection is said by refresh()
     }
 }
 
@@ -276,3 +283,4 @@ document.addEventListener("visibilitychange", refresh);
 wireRun();
 refresh();
 setInterval(refresh, POLL_MS);
+setInterval(refreshCharts, CHART_MS);

@@ -31,11 +31,11 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def start(binary, target, work):
+def start(binary, target, work, *listen):
     path = os.path.join(work, "sock")
     began = time.monotonic()
     process = subprocess.Popen([binary, "--path", target, "--listen", "unix:" + path,
-                                "--state-dir", os.path.join(work, "state")], stderr=subprocess.DEVNULL)
+                                "--state-dir", os.path.join(work, "state"), *(f"--listen={one}" for one in listen)], stderr=subprocess.DEVNULL)
     while True:
         try:
             connection = UnixConnection(path)

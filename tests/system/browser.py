@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Chromium without a screen, and what a test asks of it."""
+"""A real Chromium without a screen, and what a test asks of it.
+
+By itself it takes a picture of a page: browser.py URL FILE"""
 
 import base64
 import json
 import pathlib
 import re
 import shutil
+import sys
 import tempfile
+import time
 
 import pytest
 
@@ -125,3 +129,12 @@ def browser():
         for window, profile in windows:
             window.driver.quit()
             shutil.rmtree(profile, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="tierprobe-chromium-") as home:
+        picture = Browser(home)
+        picture.driver.get(sys.argv[1])
+        time.sleep(5)  # samples to draw
+        picture.driver.save_screenshot(sys.argv[2])
+        picture.driver.quit()

@@ -8,6 +8,7 @@ import pytest
 
 import lab
 from browser import browser  # noqa: F401
+from firefox import firefox  # noqa: F401
 from harness import free_port, sections_for
 from lab.catalog import GOOD, MB
 
@@ -74,6 +75,94 @@ def test_a_fail_with_its_reasons_and_a_refusal(served, disk, browser):  # noqa: 
     window.wait_text("Refused: ", ".answer")
     assert "Try again after" in window.text(".answer") and "cooldown" in window.text(".answer")
     window.picture("fail")
+
+
+def test_in_firefox(served, disk, firefox):  # noqa: F811
+    it = disk(rate=40 * MB)
+    service = served(it.path, count=200)
+    firefox.open(service)
+    firefox.wait_text("It has not been tested yet.")
+    firefox.click("button.primary", "Test now")
+    firefox.click("#confirm-dialog button", "Start the test")
+    firefox.wait_text("A test is running")
+    firefox.wait_text("This disk is fit for a caching tier.")
+    lab.wait_for("the charts", lambda: firefox.script("document.querySelectorAll('.graph canvas').length") >= 4)
+    firefox.picture("firefox-pass")
+    run = service.target()["standing_run"]
+    firefox.open(service, f"/runs/{run['id']}")
+    firefox.wait_text(run["id"])
+    firefox.picture("firefox-run")
+
+
+def test_by_the_keyboard_alone(served, disk, browser):  # noqa: F811
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+    service = served(disk(rate=40 * MB).path, count=200)
+    window = browser()
+
+    def press(key):
+        ActionChains(window.driver).send_keys(key).perform()
+
+    def tab_to(text):
+        """What has the focus is outlined, so that one sees where one is."""
+        for _ in range(40):
+            press(Keys.TAB)
+            if text in window.script("const it = document.activeElement; return it === document.body ? '' : it.textContent"):
+                break
+        focus = "return getComputedStyle(document.activeElement)"
+        assert window.script(f"{focus}.outlineStyle") == "solid" and window.script(f"{focus}.outlineWidth") == "3px"
+    window.open(service)
+    window.element("button.primary", "Test now")
+    tab_to("Test now")
+    press(Keys.ENTER)
+    window.element("#confirm-dialog")
+    assert window.script("return document.activeElement.textContent") == "Cancel"  # one key too many starts nothing
+    press(Keys.ESCAPE)
+    lab.wait_for("no dialog", lambda: not window.script("return document.querySelector('#confirm-dialog')"))
+    assert window.script("return document.activeElement.textContent") == "Test now"
+    press(Keys.ENTER)
+    window.element("#confirm-dialog")
+    tab_to("Start the test")
+    press(Keys.ENTER)
+    window.wait_text("This disk is fit for a caching tier.")
+
+
+def test_a_hung_disk(served, disk, browser):  # noqa: F811
+    it = disk(rate=GOOD, hang_after=64 * MB)
+    service = served(it.path, guard={"max_duration": "2s"})
+    window = browser()
+    window.open(service)
+    run_id = service.start_run()
+    window.wait_text("This disk is not fit for a caching tier.")
+    run = service.wait_run(run_id)
+    stalled = next(reason["detail"] for reason in run["reasons"] if reason["code"] == "stalled")
+    window.wait_text(stalled, "section.target .reasons")
+    window.picture("hung")
+    it.unhang()
+
+
+def test_what_is_not_known_is_a_dash(served, memory, browser):  # noqa: F811
+    """A path without a device, in memory: no figure, no sample, nothing to chart."""
+    service = served(memory())
+    window = browser()
+    window.open(service)
+    window.wait_text(service.target()["problems"][0]["detail"])
+    lab.wait_for("the charts", lambda: window.script("return document.querySelectorAll('.graph canvas').length") >= 4)
+    for word in ("null", "NaN", "undefined", "Infinity", "[object"):
+        assert word not in window.text()
+    window.picture("no-device")
+
+
+def test_the_chart_moves_each_second(served, disk, browser):  # noqa: F811
+    """Without a reload, and without asking for what has not changed."""
+    window = browser()
+    window.open(served(disk(rate=GOOD).path))
+    lab.wait_for("a chart", lambda: window.script("return document.querySelectorAll('.graph canvas').length") >= 4)
+    window.script("window.same = true; performance.clearResourceTimings()")
+    asked = "return performance.getEntriesByType('resource').filter(e => e.name.includes('/history?')).map(e => e.name)"
+    names = lab.wait_for("five requests", lambda: (found := window.script(asked))[4:] and found)
+    assert all("since=" in name for name in names) and len(set(names)) == len(names)
+    assert window.script("return window.same")
 
 
 def test_abort(served, disk, browser):  # noqa: F811
