@@ -99,9 +99,18 @@ int ring_read(const Ring *ring, uint64_t seq, RingRecord *ret);
  * ring_read() for the record itself. */
 int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_delta, Gap *ret_gap);
 
-/* The same for whoever goes through many: RECORD holds the record before (else that is read as well), and is
- * RET. After an error it is of no use for the next one, and has seq 0. */
-int ring_read_next(const Ring *ring, uint64_t seq, RingRecord *record, Delta *ret_delta, Gap *ret_gap);
+/* For whoever goes through many, who needs them read and checked several at a time. Begins as { 0 }. */
+#define RING_READ_AHEAD 32
+
+typedef struct RingReader {
+        RingRecord record; /* the last one; seq 0: there is none */
+        uint64_t first;    /* the number of ahead[0] */
+        size_t n;
+        RingRecord ahead[RING_READ_AHEAD]; /* as they were when they were read; seq 0: damaged */
+} RingReader;
+
+/* The same as ring_read_delta() for READER->record, quickest when SEQ is one more than in the last call. */
+int ring_read_next(const Ring *ring, RingReader *reader, uint64_t seq, Delta *ret_delta, Gap *ret_gap);
 
 /* The first record that is not older than REAL_NS, among those kept; ring_next_seq() when all are. Records
  * that cannot be read count as older; where the clock was set back it is one of the places that could be

@@ -31,8 +31,11 @@ void bucket_add(Bucket *bucket, const RingRecord *record, const Delta *delta)
         metrics_from_delta(delta, &metrics);
         const double *value = (const double *) &metrics;
         for (size_t i = 0; i < N_METRIC_COLUMNS; i++) {
-                min[i] = fmin(min[i], value[i]); /* the other one where one is NAN */
-                max[i] = fmax(max[i], value[i]);
+                /* As fmin() and fmax() do it, without a call: a NAN gives way to the other one. */
+                if (value[i] < min[i] || isnan(min[i]))
+                        min[i] = value[i];
+                if (value[i] > max[i] || isnan(max[i]))
+                        max[i] = value[i];
         }
         delta_add(&bucket->sum, delta);
         bucket->count++;

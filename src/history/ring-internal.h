@@ -135,6 +135,9 @@ bool ring_record_is(const RingLayout *layout, const void *data, uint64_t seq);
 void ring_record_decode(const RingLayout *layout, const void *data, RingRecord *ret);
 void ring_record_encode(const RingLayout *layout, const RingRecord *record, void *ret);
 
+/* N records in a row, of the numbers from SEQ on; one that is not whole gets seq 0. */
+void ring_records_decode(const RingLayout *layout, const char *data, size_t n, uint64_t seq, RingRecord *ret);
+
 /* ---- ring-bytes.c ---- */
 
 /* A lock of the process, not of the open file: that would live on in children that are forked for the write

@@ -20,7 +20,8 @@
 
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX 10000
-#define RECORDS_PER_PIECE 300 /* of a ring looked at: some 0.3 ms */
+#define RECORDS_PER_PIECE 300 /* of a ring looked at, or samples printed: some 0.3 ms */
+#define SUMMED_PER_PIECE 1000 /* into buckets, ditto */
 #define STEP_MAX_S (31 * UINT64_C(86400))
 #define BUCKETS_MAX 10000
 
@@ -44,7 +45,7 @@ typedef struct Page {
         bool csv;
         int64_t from_ns, to_ns; /* REALTIME; INT64_MIN and INT64_MAX: not asked for */
         int64_t step_ns;        /* of buckets; 0: samples */
-        RingRecord record;      /* of buckets: the last one that was read */
+        RingReader reader;
         Bucket bucket;
         bool bucket_is_open;
 } Page;
@@ -107,18 +108,17 @@ static void print_sample(Page *page, Text *out, const RingRecord *record, const 
 static bool print_samples(Page *page, const Ring *ring, Text *out)
 {
         for (int n = 0; n < RECORDS_PER_PIECE; n++) {
-                RingRecord record;
+                const RingRecord *record = &page->reader.record;
                 Delta delta;
                 Gap gap = GAP_NONE;
 
                 if (page->seq >= page->end || page->printed == page->limit)
                         return false;
-                uint64_t seq = page->seq++;
-                if (ring_read_delta(ring, seq, &record, &delta, &gap) < 0 || gap == GAP_FIRST)
+                if (ring_read_next(ring, &page->reader, page->seq++, &delta, &gap) < 0 || gap == GAP_FIRST)
                         continue;
-                if (*page->run_id && strcmp(record.run_id, page->run_id) != 0)
+                if (*page->run_id && strcmp(record->run_id, page->run_id) != 0)
                         continue;
-                print_sample(page, out, &record, &delta, gap);
+                print_sample(page, out, record, &delta, gap);
         }
         return true;
 }
@@ -142,7 +142,7 @@ static void print_bucket(Page *page, Text *out)
 /* Sums up the next records; a stretch of time without any makes no bucket. False: the page ends here. */
 static bool print_buckets(Page *page, const Ring *ring, Text *out)
 {
-        for (int n = 0; n < RECORDS_PER_PIECE; n++) {
+        for (int n = 0; n < SUMMED_PER_PIECE; n++) {
                 Delta delta;
                 Gap gap = GAP_NONE;
 
@@ -150,11 +150,12 @@ static bool print_buckets(Page *page, const Ring *ring, Text *out)
                         print_bucket(page, out);
                         return false;
                 }
-                if (ring_read_next(ring, page->seq++, &page->record, &delta, &gap) < 0 || gap != GAP_NONE)
+                if (ring_read_next(ring, &page->reader, page->seq++, &delta, &gap) < 0 || gap != GAP_NONE)
                         continue;
-                int64_t real_ns = page->record.snapshot.real_ns;
+                const RingRecord *record = &page->reader.record;
+                int64_t real_ns = record->snapshot.real_ns;
                 if (real_ns < page->from_ns || real_ns >= page->to_ns ||
-                    (*page->run_id && strcmp(page->record.run_id, page->run_id) != 0))
+                    (*page->run_id && strcmp(record->run_id, page->run_id) != 0))
                         continue;
                 int64_t begin_ns = real_ns - real_ns % page->step_ns;
                 if (!page->bucket_is_open || page->bucket.begin_real_ns != begin_ns) {
@@ -162,7 +163,7 @@ static bool print_buckets(Page *page, const Ring *ring, Text *out)
                         bucket_begin(&page->bucket, begin_ns);
                         page->bucket_is_open = true;
                 }
-                bucket_add(&page->bucket, &page->record, &delta);
+                bucket_add(&page->bucket, record, &delta);
         }
         return true;
 }

@@ -394,6 +394,30 @@ static void test_one_flipped_byte(void **state)
         }
 }
 
+/* Whoever reads ahead sees what one record after the other shows, from wherever he begins. */
+static void assert_read_ahead(const Ring *ring)
+{
+        RingReader reader = { .n = 0 };
+        uint64_t kept = ring_next_seq(ring) - ring_first_seq(ring);
+        uint64_t from = ring_first_seq(ring) + (kept > 0 ? (uint64_t) random() % kept : 0);
+
+        for (uint64_t seq = from > 1 ? from - 1 : 1; seq <= ring_next_seq(ring);
+             seq += 1 + (random() % 50 == 0)) {
+                RingRecord record;
+                Delta delta = { 0 }, expected = { 0 };
+                Gap gap = _GAP_MAX, expected_gap = _GAP_MAX;
+
+                int r = ring_read_delta(ring, seq, &record, &expected, &expected_gap);
+                assert_int_equal(ring_read_next(ring, &reader, seq, &delta, &gap), r);
+                assert_int_equal(gap, expected_gap);
+                assert_memory_equal(&delta, &expected, sizeof delta);
+                if (r >= 0)
+                        assert_memory_equal(&reader.record, &record, sizeof record);
+                else
+                        assert_int_equal(reader.record.seq, 0);
+        }
+}
+
 /* The model of what may be read: the payload last appended under each number. */
 #define MODEL_MAX 20000
 
@@ -443,6 +467,7 @@ static void test_random_damage(void **state)
                                         read_back++;
                                 }
                         }
+                        assert_read_ahead(ring);
                         close_ring(&ring);
                         off_t size = file_size();
                         char block[700];
@@ -672,6 +697,7 @@ static void test_behind(void **state)
                                 fail_msg("seed %u: records were lost", seed);
                         next = ring_next_seq(ring);
                         assert_all_numbered(ring);
+                        assert_read_ahead(ring);
                 }
         }
 }
