@@ -14,7 +14,6 @@
 
 #define LIFE_NS NS_PER_S
 
-/* Whether the list of entity tags in an If-None-Match header has ETAG. */
 /* FNV-1a: a tag must differ when the text does, nothing more. */
 static uint64_t hash(const char *text, size_t size)
 {

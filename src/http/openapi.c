@@ -212,13 +212,11 @@ static json_t *paths(const Route *routes, size_t n)
         return all;
 }
 
-enum MHD_Result reply_openapi(Request *request, const Route *routes, size_t n)
+json_t *openapi_document(const Route *routes, size_t n)
 {
-        return reply_json(request, 200,
-                          json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:s}}}}", "openapi",
-                                    "3.1.0", "info", "title", "tierprobed", "version", TIERPROBE_VERSION,
-                                    "summary", "Whether a host's disks are fit to be a database's cache",
-                                    "paths", paths(routes, n), "components", "schemas", schemas(),
-                                    "securitySchemes", "token", "type", "http", "scheme", "bearer"),
-                          CACHE_REVALIDATE, NULL);
+        return json_pack("{s:s, s:{s:s, s:s, s:s}, s:o, s:{s:o, s:{s:{s:s, s:s}}}}", "openapi", "3.1.0",
+                         "info", "title", "tierprobed", "version", TIERPROBE_VERSION, "summary",
+                         "Whether a host's disks are fit to be a database's cache", "paths", paths(routes, n),
+                         "components", "schemas", schemas(), "securitySchemes", "token", "type", "http",
+                         "scheme", "bearer");
 }

@@ -8,5 +8,5 @@
  */
 extern const char openapi_schemas[];
 
-/* Answers with the description of these routes. */
-enum MHD_Result reply_openapi(Request *request, const Route *routes, size_t n);
+/* The description of these routes; NULL: out of memory. Owned by the caller. */
+json_t *openapi_document(const Route *routes, size_t n);

@@ -2,6 +2,7 @@
 /* The table of routes, and the route that shows it. */
 
 #include "routes.h"
+#include "cached.h"
 #include "openapi.h"
 #include "reply.h"
 #include "route-page.h"
@@ -167,7 +168,16 @@ static enum MHD_Result handle_index(Request *request)
                                              : reply_json(request, 200, list_routes(), CACHE_NEVER, NULL);
 }
 
+static void make_openapi(const HttpServer *server, Text *out)
+{
+        (void) server;
+        text_add_json(out, openapi_document(routes, N_ROUTES));
+        text_add_string(out, "\n");
+}
+
 static enum MHD_Result handle_openapi(Request *request)
 {
-        return reply_openapi(request, routes, N_ROUTES);
+        static const CachedKind kind = { .type = TYPE_JSON, .etag = ETAG_CONTENT, .make = make_openapi };
+
+        return reply_cached(request, &request->server->cached[CACHED_OPENAPI], &kind);
 }

@@ -67,6 +67,7 @@ typedef enum CachedDocument {
         CACHED_STATUS_BRIEF,
         CACHED_METRICS,
         CACHED_OPENMETRICS,
+        CACHED_OPENAPI,
         _CACHED_MAX
 } CachedDocument;
 
