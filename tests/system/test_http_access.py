@@ -380,6 +380,20 @@ def test_handshakes_that_stop(make, pair):
         s.close()
 
 
+def test_renegotiation_is_no_way_in(make, pair):
+    """Asked for by the hundred, on connections of TLS 1.2: each costs a handshake at most, and the next client is served."""
+    stub = make(listen=OUTSIDE, cert=pair[0], key=pair[1])
+    for _ in range(10):
+        done = subprocess.run(["openssl", "s_client", "-tls1_2", "-legacy_renegotiation", "-connect", f"127.0.0.1:{port(stub, 0)}"],
+                              input="R\n" * 100, capture_output=True, text=True, timeout=60)
+        assert "RENEGOTIATING" in done.stdout + done.stderr
+        assert (done.stdout + done.stderr).count("verify return") <= 8
+        with tls(stub, pair[0]) as s:
+            s.sendall(GOOD.encode())
+            assert read_one(s).status == 200
+    lab.wait_for("their connections to go", lambda: stub.sockets() < 20)
+
+
 def test_tls_and_a_long_answer(make, pair):
     stub = make(listen=OUTSIDE, cert=pair[0], key=pair[1], records=12000, capacity=20000)
     done = subprocess.run(

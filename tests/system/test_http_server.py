@@ -15,6 +15,7 @@ import re
 import selectors
 import socket
 import stat
+import struct
 import threading
 import time
 
@@ -844,6 +845,26 @@ def test_reader_that_stops(make):
         assert int(stub.command("loops")) < 1500  # a reply that cannot go on must not spin the loop
         unread = len(read_all(s))
     assert 0 < unread < 2_000_000  # what the kernel held for it was bounded
+
+
+@pytest.mark.parametrize("path", ["/history?target=cache&limit=10000", "/history?target=cache&step=1", "/runs?limit=1000", "/metrics", "/"])
+def test_gone_in_each_phase_of_an_answer(make, path):
+    """After the request, in the middle of the head, of the body, and before the last byte."""
+    stub = make(records=12000, capacity=20000)
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    with stub.connect() as s:
+        s.sendall(request)
+        whole = len(read_all(s))
+    for part in [0, 1, 20, 150, *(whole * n // 16 for n in range(1, 16)), whole - 1]:
+        s = stub.connect()
+        s.sendall(request)
+        left = part
+        while left > 0 and (piece := s.recv(left)):
+            left -= len(piece)
+        if part % 2:  # a reset, where the others end in good order
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    served_again(stub)
 
 
 def test_errors_keep_the_connection(stub):
