@@ -102,10 +102,24 @@ def environment(kind, folder):
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
 
+def whole_calls(log):
+    """One line a call: strace parts those that another process's call comes between."""
+    begun = {}
+    for line in log.read_text(errors="replace").splitlines():
+        pid, _, call = line.partition(" ")
+        call = call.lstrip()
+        if call.endswith("<unfinished ...>"):
+            begun[pid] = call.removesuffix("<unfinished ...>")
+        elif resumed := re.match(r"<\.\.\. \w+ resumed>(.*)", call):
+            yield begun.pop(pid, "") + resumed[1]
+        else:
+            yield call
+
+
 def bad_calls(log, outside):
     """Calls that opened a file outside for writing, or removed one. A file that is made without a name is none."""
     bad = []
-    for line in log.read_text(errors="replace").splitlines():
+    for line in whole_calls(log):
         done = re.search(r"= (-?\d+)(<[^>]*>)?", line)
         if not done or int(done[1]) < 0 or str(outside) not in line:
             continue
@@ -115,6 +129,21 @@ def bad_calls(log, outside):
         if "unlink" in line and not re.search(r'"\.tierprobe-[0-9a-f]{32}"', line):
             bad.append(line)
     return bad
+
+
+def test_what_a_bad_call_is(tmp_path):
+    """Also one that is in two lines."""
+    log = tmp_path / "log"
+    log.write_text('''7 openat(AT_FDCWD, "/x/out/a", O_RDWR <unfinished ...>
+8 openat(AT_FDCWD, "/x/out/b", O_WRONLY|O_TRUNC) = 3</x/out/b>
+7 <... openat resumed>) = 4</x/out/a>
+7 unlinkat(5</x/out>, "c", 0 <unfinished ...>
+8 openat(AT_FDCWD, "/x/out/d", O_RDONLY) = 3</x/out/d>
+7 <... unlinkat resumed>) = -1 ENOENT (No such file or directory)
+9 unlinkat(5</x/out>, "e", 0)               = 0
+9 unlinkat(5</x/out>, ".tierprobe-0123456789abcdef0123456789abcdef", 0) = 0
+''')
+    assert [line.split('"')[1] for line in bad_calls(log, "/x/out")] == ["/x/out/b", "/x/out/a", "e"]
 
 
 def attack(home):
