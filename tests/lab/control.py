@@ -8,8 +8,8 @@ import time
 # plugin.c has the same names in the same order; it refuses to start with another number of them.
 FIELDS = (
     "write_delay_us", "rate", "cliff_after", "cliff_rate", "stall_after", "stall_us", "hang", "hang_after",
-    "error", "error_after", "slow_period_us", "slow_part_us", "slow_rate", "first_write_rate", "mark_us",
-    "written", "writes", "stall_end_us", "waiting",
+    "error", "error_after", "slow_period_us", "slow_part_us", "slow_rate", "first_write_rate", "volatile_cache", "keep_percent",
+    "mark_us", "power", "lost_blocks", "written", "writes", "stall_end_us", "waiting",
 )
 BEHAVIOUR = FIELDS[:FIELDS.index("mark_us")]
 

@@ -122,6 +122,17 @@ class Disk:
         else:
             raise NotImplementedError(self.filesystem)
 
+    def cut_power(self):
+        """From here on nothing works; of what was not flushed keep_percent of its blocks will be there again."""
+        self.control["power"] = 1
+
+    def restore_power(self):
+        """As after a boot: mounted anew, by the file system's own recovery."""
+        wait_for("no open file", lambda: not self.open_files())
+        unmount(self.path)
+        self.control["power"] = 2
+        self.mount()
+
     def heal(self):
         """An ordinary disk again, mounted anew: what a reboot after the failure would find."""
         if self.control:

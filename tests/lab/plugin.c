@@ -37,7 +37,11 @@ enum {
         SLOW_PART_US,     /* ... the last part ... */
         SLOW_RATE,        /* ... is limited to so many bytes/s */
         FIRST_WRITE_RATE, /* bytes/s where nothing was written before; 0: no difference */
+        VOLATILE_CACHE,   /* what was not flushed is lost when the power is cut ... */
+        KEEP_PERCENT,     /* ... but for so many of its blocks of 4 KiB, taken at random */
         MARK_US,          /* CLOCK_MONOTONIC of the mark */
+        POWER,            /* 0: there is; 1: cut, nothing works; 2: back, with what the disk has kept */
+        LOST_BLOCKS,      /* by the last cut */
         /* Told by the plugin; the test sets them to 0 at the mark. */
         WRITTEN, /* bytes, by completed writes */
         WRITES,
@@ -47,6 +51,7 @@ enum {
 };
 
 #define CHUNK 65536
+#define BLOCK 4096
 
 static char *data_file, *control_file;
 static uint64_t fields_expected;
@@ -55,7 +60,9 @@ static uint64_t data_size;
 static volatile uint64_t *control;
 static unsigned char *touched; /* one byte a chunk */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t free_at_us; /* when the rate limit lets the next write begin */
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned char **stable; /* of each block that was written and not flushed: what it was before */
+static uint64_t free_at_us;    /* when the rate limit lets the next write begin */
 
 static uint64_t now_us(void)
 {
@@ -108,7 +115,8 @@ static int lab_get_ready(void)
         control = mmap(NULL, N_FIELDS * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         close(fd);
         touched = calloc(1, data_size / CHUNK + 1);
-        if (control == MAP_FAILED || !touched) {
+        stable = calloc(data_size / BLOCK + 1, sizeof *stable);
+        if (control == MAP_FAILED || !touched || !stable) {
                 nbdkit_error("cannot map the control file: %m");
                 return -1;
         }
@@ -188,6 +196,86 @@ static uint64_t plan_write(uint64_t offset, uint32_t count, uint64_t now)
         return end;
 }
 
+/* ---- power ---- */
+
+static void remember_blocks(uint64_t offset, uint32_t count)
+{
+        for (uint64_t i = offset / BLOCK; i <= (offset + count - 1) / BLOCK; i++) {
+                unsigned char *block = stable[i] ? NULL : malloc(BLOCK);
+
+                if (block && pread(data_fd, block, BLOCK, (off_t) (i * BLOCK)) > 0)
+                        stable[i] = block;
+                else
+                        free(block);
+        }
+}
+
+static void forget_blocks(void)
+{
+        for (uint64_t i = 0; i <= data_size / BLOCK; i++) {
+                free(stable[i]);
+                stable[i] = NULL;
+        }
+}
+
+static void lose_blocks(void)
+{
+        control[LOST_BLOCKS] = 0;
+        for (uint64_t i = 0; i <= data_size / BLOCK; i++) {
+                if (!stable[i] || (uint64_t) random() % 100 < control[KEEP_PERCENT])
+                        continue;
+                if (pwrite(data_fd, stable[i], BLOCK, (off_t) (i * BLOCK)) == BLOCK)
+                        control[LOST_BLOCKS]++;
+        }
+        forget_blocks();
+}
+
+/* With the cache's lock held. Whether nothing works. */
+static bool power_is_cut(void)
+{
+        if (control[POWER] == 2) {
+                lose_blocks();
+                control[POWER] = 0;
+        }
+        if (control[POWER] == 0)
+                return false;
+        nbdkit_set_error(EIO);
+        return true;
+}
+
+static int write_all(const void *buffer, uint32_t count, uint64_t offset)
+{
+        while (count > 0) {
+                ssize_t n = pwrite(data_fd, buffer, count, (off_t) offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0) {
+                        nbdkit_error("pwrite: %m");
+                        return -1;
+                }
+                buffer = (const char *) buffer + n;
+                offset += (uint64_t) n;
+                count -= (uint32_t) n;
+        }
+        return 0;
+}
+
+static int write_to_cache(const void *buffer, uint32_t count, uint64_t offset)
+{
+        int r = -1;
+
+        pthread_mutex_lock(&cache_lock);
+        if (!power_is_cut()) {
+                remember_blocks(offset, count);
+                r = write_all(buffer, count, offset);
+        }
+        pthread_mutex_unlock(&cache_lock);
+        return r;
+}
+
+/* ---- requests ---- */
+
 static int lab_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
         uint64_t start = now_us(), end, written;
@@ -210,20 +298,23 @@ static int lab_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t
                 nbdkit_set_error((int) control[ERROR]);
                 return -1;
         }
-        while (count > 0) {
-                ssize_t n = pwrite(data_fd, buffer, count, (off_t) offset);
+        return control[VOLATILE_CACHE] ? write_to_cache(buffer, count, offset)
+                                       : write_all(buffer, count, offset);
+}
 
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0) {
-                        nbdkit_error("pwrite: %m");
-                        return -1;
-                }
-                buffer = (const char *) buffer + n;
-                offset += (uint64_t) n;
-                count -= (uint32_t) n;
-        }
-        return 0;
+/* For what only reads, or makes all stable. */
+static bool refuses(bool flush)
+{
+        bool cut;
+
+        if (!control[VOLATILE_CACHE])
+                return false;
+        pthread_mutex_lock(&cache_lock);
+        cut = power_is_cut();
+        if (!cut && flush)
+                forget_blocks();
+        pthread_mutex_unlock(&cache_lock);
+        return cut;
 }
 
 static int lab_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
@@ -232,6 +323,8 @@ static int lab_pread(void *handle, void *buffer, uint32_t count, uint64_t offset
         (void) flags;
 
         wait_while_hung();
+        if (refuses(false))
+                return -1;
         while (count > 0) {
                 ssize_t n = pread(data_fd, buffer, count, (off_t) offset);
 
@@ -254,7 +347,7 @@ static int lab_flush(void *handle, uint32_t flags)
         (void) flags;
 
         wait_while_hung();
-        return 0;
+        return refuses(true) ? -1 : 0;
 }
 
 static struct nbdkit_plugin plugin = {
