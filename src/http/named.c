@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets and profiles by their names. */
+/* Targets, profiles and runs by their names. */
 
 #include "named.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,15 @@ int target_needed(const Service *service, Problem *problem)
 
         return problem_set(problem, 400, "target_needed", "say which target: %s",
                            list_targets(service, list));
+}
+
+int run_unreadable(int error, Problem *problem)
+{
+        if (error == -ENOENT || error == -EBADMSG) /* damaged, it is set aside */
+                return problem_set(problem, 404, "unknown_run",
+                                   "no run has this id; it may be too old to be kept");
+        return problem_set(problem, 503, "run_unreadable", "the run is kept but cannot be read now: %s",
+                           strerror(-error));
 }
 
 int target_by_name(const Service *service, const char *name, TargetView *ret, Problem *problem)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Targets and profiles by the names that a client gives. An unknown one is answered with those there are.
- * Private to src/http. */
+/* Targets, profiles and runs by the names that a client gives. An unknown target or profile is answered with
+ * those there are. Private to src/http. */
 #pragma once
 
 #include "server.h"
@@ -9,6 +9,9 @@
 int target_unknown(const Service *service, Problem *problem);
 int target_needed(const Service *service, Problem *problem); /* there are several */
 int profile_unknown(const Service *service, Problem *problem);
+
+/* A run could not be read, ERROR (negative) says why: there is none, or not now. Fills PROBLEM, returns -1. */
+int run_unreadable(int error, Problem *problem);
 
 /* The target called NAME. 0, or -1 with PROBLEM filled in. */
 int target_by_name(const Service *service, const char *name, TargetView *ret, Problem *problem);

@@ -2,6 +2,7 @@
 /* /runs/ID/events: Server-Sent Events of a run. `progress` with each sample of its target, `run` at its end.
  */
 
+#include "named.h"
 #include "reply.h"
 #include "routes.h"
 #include "stream.h"
@@ -10,6 +11,7 @@
 #include "tierprobe/cleanup.h"
 #include "tierprobe/json.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,11 +105,11 @@ enum MHD_Result handle_events(Request *request)
         const Service *service = server->service;
         Problem problem;
 
-        if (!run_id_is_valid(request->part) ||
-            (!service->find_current(service->userdata, request->part) &&
-             service->read_run(service->userdata, request->part, NULL, NULL, NULL) < 0)) {
-                (void) problem_set(&problem, 404, "unknown_run",
-                                   "no run has this id; it may be too old to be kept");
+        int r = run_id_is_valid(request->part) ? 0 : -ENOENT;
+        if (r >= 0 && !service->find_current(service->userdata, request->part))
+                r = service->read_run(service->userdata, request->part, NULL, NULL, NULL);
+        if (r < 0) {
+                (void) run_unreadable(r, &problem);
                 return reply_problem(request, &problem);
         }
         if (server->n_events >= EVENTS_MAX) {

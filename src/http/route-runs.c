@@ -182,11 +182,11 @@ enum MHD_Result handle_runs(Request *request)
 
 /* ---- one run ---- */
 
-static enum MHD_Result reply_no_run(Request *request)
+static enum MHD_Result reply_unreadable(Request *request, int error)
 {
         Problem problem;
 
-        (void) problem_set(&problem, 404, "unknown_run", "no run has this id; it may be too old to be kept");
+        (void) run_unreadable(error, &problem);
         return reply_problem(request, &problem);
 }
 
@@ -198,7 +198,6 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
         const RunRecord *run = service->find_current(service->userdata, id);
         char *kept = NULL;
         size_t size = 0;
-        Problem problem;
 
         connection_set_deadline(request->connection, REPLY_TIMEOUT_NS);
         if (run && route_page_is_wanted(request))
@@ -214,11 +213,7 @@ static enum MHD_Result reply_run(Request *request, unsigned status, const char *
         }
         if (r >= 0)
                 return reply_text(request, status, kept, size, CACHE_NEVER, NULL);
-        if (r == -ENOENT || r == -EBADMSG)
-                return reply_no_run(request);
-        (void) problem_set(&problem, 503, "run_unreadable", "the run is kept but cannot be read now: %s",
-                           strerror(-r));
-        return reply_problem(request, &problem);
+        return reply_unreadable(request, r);
 }
 
 static bool run_is_over(const void *userdata)
@@ -233,7 +228,7 @@ enum MHD_Result handle_run(Request *request)
         Problem problem;
 
         if (!run_id_is_valid(request->part))
-                return reply_no_run(request);
+                return reply_unreadable(request, -ENOENT);
         switch (wait_for(request, run_is_over, &problem)) {
         case WAIT_RESTS:
                 return MHD_YES;
@@ -252,14 +247,14 @@ enum MHD_Result handle_abort(Request *request)
         Problem problem;
 
         if (!run_id_is_valid(request->part))
-                return reply_no_run(request);
+                return reply_unreadable(request, -ENOENT);
         memcpy(id, request->part, strlen(request->part) + 1);
         request_who(request, who);
         switch (service->abort_run(service->userdata, id, who)) {
         case ABORT_ACCEPTED:
                 break;
         case ABORT_NO_RUN:
-                return reply_no_run(request);
+                return reply_unreadable(request, -ENOENT);
         case ABORT_ENDED:
                 (void) problem_set(&problem, 409, "run_ended", "the run has ended already");
                 return reply_problem(request, &problem);
