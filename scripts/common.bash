@@ -18,7 +18,7 @@ PACKAGES_TEST=(clang clang-format clang-tidy shellcheck valgrind curl jq
         sysstat fio strace debootstrap systemd-container groff-base prometheus prometheus-alertmanager
         chromium chromium-driver python3-selenium firefox-esr python3-websocket monitoring-plugins-basic)
 # Debian 13 has it no more.
-[[ $(. /etc/os-release && echo "${VERSION_ID:-}") != 12 ]] || PACKAGES_TEST+=(collectd-core)
+[[ $(. /etc/os-release && echo "${VERSION_ID:-}") != 12 ]] || PACKAGES_TEST+=(collectd-core libyajl2)
 
 # What scripts/package needs besides.
 PACKAGES_DEB=(debhelper dpkg-dev libcmocka-dev lintian xz-utils)

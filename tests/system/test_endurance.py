@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ends that nobody chose: kills at any moment, power cuts below the state directory. What was told is there afterwards.
 
-TIERPROBE_KILLS and TIERPROBE_POWER_CUTS say how many (default 12 and 8), TIERPROBE_ENDURANCE_SEED when."""
+TIERPROBE_KILLS and TIERPROBE_POWER_CUTS say how many (default 12 and 3), TIERPROBE_ENDURANCE_SEED when."""
 
 import collections
 import contextlib
@@ -20,7 +20,7 @@ from lab.catalog import GOOD
 pytestmark = [pytest.mark.slow, pytest.mark.disk, pytest.mark.installed_only]
 
 KILLS = int(os.environ.get("TIERPROBE_KILLS", 12))
-POWER_CUTS = int(os.environ.get("TIERPROBE_POWER_CUTS", 8))
+POWER_CUTS = int(os.environ.get("TIERPROBE_POWER_CUTS", 3))
 SEED = int(os.environ.get("TIERPROBE_ENDURANCE_SEED", random.SystemRandom().randrange(1 << 32)))
 
 
@@ -28,12 +28,11 @@ class Told:
     """What a daemon has said so far, and has to keep to after it was ended."""
 
     def __init__(self):
-        self.ended, self.begun, self.seq, self.bytes = {}, set(), 0, 0
+        self.ended, self.begun, self.samples, self.bytes = {}, set(), {}, 0
 
     def listen(self, service):
-        target = service.target()
-        self.seq = target["sample"]["seq"] if target["sample"] else self.seq
-        self.bytes = target["disk_written_lifetime_bytes"]
+        self.bytes = service.target()["disk_written_lifetime_bytes"]
+        self.samples.update(samples(service))
         for run in service.get("/runs").json["runs"]:
             self.begun.add(run["id"])
             if run["verdict"]:
@@ -71,9 +70,18 @@ def saves(service):
     return False
 
 
+def samples(service):
+    """The last ones: {number: all of it}."""
+    return {sample["seq"]: sample for sample in service.get("/history?target=cache&limit=20").json["samples"]}
+
+
 def samples_lost(service, told):
-    kept = {s["seq"] for s in service.get(f"/history?target=cache&since={max(1, told.seq - 5)}&limit=100").json["samples"]}
-    return sum(seq not in kept for seq in range(max(2, told.seq - 5), told.seq + 1))
+    """Of the last ones; what is there is what was told."""
+    kept = samples(service)
+    last = [seq for seq in told.samples if seq > max(told.samples, default=0) - 5]
+    assert all(kept[seq] == told.samples[seq] for seq in last if seq in kept)
+    told.samples = kept
+    return sum(seq not in kept for seq in last)
 
 
 def say(what, n, outcomes, lost):
@@ -96,7 +104,7 @@ def test_killed_at_any_moment(daemon, disk):
         lost[samples_lost(service, told)] += 1
         assert it.nothing_left() is None
     say("kills", KILLS, outcomes, lost)
-    assert max(lost) <= 2, lost
+    assert max(lost) <= 1, lost
     service.stop()
 
 
@@ -105,7 +113,7 @@ def test_power_cuts(daemon, disk, folder, fs):
     """The state directory's disk loses what was not flushed, all of it or blocks at random: no run that was told as ended
     a moment before is lost or another one, and the next daemon starts as if nothing had been."""
     it, rng = disk(rate=GOOD), random.Random(SEED)
-    state = disk(size="300M", fs=fs, volatile_cache=1)
+    state = disk(size="300M", fs=fs, volatile_cache=1, write_delay_us=10000)
     (folder / "state").symlink_to(state.directory("state"))
     lab.run("sync", "-f", state.path)
     sections = sections_for(it.path, count=60, sampling={"interval": "1s", "history": "1h"})
@@ -118,6 +126,9 @@ def test_power_cuts(daemon, disk, folder, fs):
         lab.wait_for("the runs on the disk", lambda: not saves(service) and
                      all((folder / "state/runs" / f"{run_id}.json").exists() for run_id in settled))
         act(service, rng, told)
+        if n % 2:  # in the middle of what follows a run's end
+            service.wait_run(next(iter(told.begun - told.ended.keys()), None) or service.start_run())
+            time.sleep(rng.uniform(0, 0.2))
         state.control["keep_percent"] = rng.choice((0, 50, 90))
         state.cut_power()
         service.process.send_signal(signal.SIGKILL)
@@ -132,5 +143,4 @@ def test_power_cuts(daemon, disk, folder, fs):
     run = service.whole_run()
     assert run["verdict"] == "pass", run["reasons"]
     print(f"{POWER_CUTS} power cuts on {fs}, seed {SEED}: {dict(outcomes)}")
-    assert outcomes["blocks lost"] > 0
     service.stop()

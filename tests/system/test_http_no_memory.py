@@ -98,9 +98,10 @@ def test_each_allocation_of_each_route(daemon, memory, memory_of_it):
             status = ask(service, method, path, accept)
             memory_of_it.fail_after(NEVER)
             outcomes[status] = outcomes.get(status, 0) + 1
-            assert status is None or status in (whole, 500, 503) or status // 100 == 2, (method, path, n, status)
+            good = (whole, 409, 500, 503)  # 409: a run that was begun before
+            assert status is None or status in good or status // 100 == 2, (method, path, n, status)
             again = ask(service, method, path, accept)
-            assert again and again // 100 == whole // 100, (method, path, n, again)
+            assert again in (whole, 202, 409) and (again == whole or method == "POST"), (method, path, n, again)
     assert memory_of_it.failed > 500, memory_of_it.failed
     print(f"{memory_of_it.failed} allocations failed; answers: {outcomes}")
 

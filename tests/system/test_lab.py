@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab itself: each kind of disk is what it says, as a dd and the kernel's counters see it, and goes away."""
 
+import mmap
+import os
 import pathlib
 import subprocess
 import threading
@@ -219,3 +221,27 @@ def test_two_partitions_on_one_disk():
         assert Seen(one).dd.returncode == 0
         assert two.counters()["writes"] == before
         remove_file(one)
+
+
+@pytest.mark.parametrize("keep", [0, 50])
+def test_what_was_not_flushed_is_lost_with_the_power(keep):
+    size, block = 4 << 20, 4096
+    with disk(volatile_cache=1, keep_percent=keep) as it, mmap.mmap(-1, size) as buffer:  # aligned, for O_DIRECT
+        file = it.path / "file"
+        file.write_bytes(b"a" * size)
+        lab.run("sync", "-f", it.path)
+
+        def overwrite_and_cut(flags):
+            """How many blocks have the old content."""
+            buffer[:] = b"b" * size
+            fd = os.open(file, os.O_WRONLY | os.O_DIRECT | flags)
+            assert os.write(fd, buffer) == size
+            os.close(fd)
+            it.cut_power()
+            it.restore_power()
+            text = file.read_bytes()
+            return sum(text[at:at + block] == b"a" * block for at in range(0, size, block))
+        lost = overwrite_and_cut(0)
+        assert lost == size // block if keep == 0 else 300 < lost < 700
+        assert it.control["lost_blocks"] >= lost
+        assert overwrite_and_cut(os.O_DSYNC) == 0
