@@ -13,7 +13,8 @@ static Gap compare(const RingRecord *previous, const RingRecord *record, Delta *
         Gap gap = delta_compute(previous ? &previous->snapshot : NULL, &record->snapshot, ret_delta);
 
         /* Sums over several rows have no number of their own that would tell. */
-        return gap == GAP_NONE && strcmp(previous->device, record->device) != 0 ? GAP_REPLACED : gap;
+        return previous && gap == GAP_NONE && strcmp(previous->device, record->device) != 0 ? GAP_REPLACED
+                                                                                            : gap;
 }
 
 int ring_read_delta(const Ring *ring, uint64_t seq, RingRecord *ret, Delta *ret_delta, Gap *ret_gap)

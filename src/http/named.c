@@ -47,7 +47,7 @@ int target_needed(const Service *service, Problem *problem)
                            list_targets(service, list));
 }
 
-int run_unreadable(int error, Problem *problem)
+int problem_of_run(int error, Problem *problem)
 {
         if (error == -ENOENT || error == -EBADMSG) /* damaged, it is set aside */
                 return problem_set(problem, 404, "unknown_run",

@@ -10,8 +10,9 @@ int target_unknown(const Service *service, Problem *problem);
 int target_needed(const Service *service, Problem *problem); /* there are several */
 int profile_unknown(const Service *service, Problem *problem);
 
-/* A run could not be read, ERROR (negative) says why: there is none, or not now. Fills PROBLEM, returns -1. */
-int run_unreadable(int error, Problem *problem);
+/* A run could not be read, ERROR (negative) says why: there is none, or not now. Fills PROBLEM, returns -1.
+ */
+int problem_of_run(int error, Problem *problem);
 
 /* The target called NAME. 0, or -1 with PROBLEM filled in. */
 int target_by_name(const Service *service, const char *name, TargetView *ret, Problem *problem);

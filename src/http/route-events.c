@@ -109,7 +109,7 @@ enum MHD_Result handle_events(Request *request)
         if (r >= 0 && !service->find_current(service->userdata, request->part))
                 r = service->read_run(service->userdata, request->part, NULL, NULL, NULL);
         if (r < 0) {
-                (void) run_unreadable(r, &problem);
+                (void) problem_of_run(r, &problem);
                 return reply_problem(request, &problem);
         }
         if (server->n_events >= EVENTS_MAX) {

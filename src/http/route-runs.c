@@ -186,7 +186,7 @@ static enum MHD_Result reply_unreadable(Request *request, int error)
 {
         Problem problem;
 
-        (void) run_unreadable(error, &problem);
+        (void) problem_of_run(error, &problem);
         return reply_problem(request, &problem);
 }
 

@@ -128,17 +128,25 @@ export class TargetChart {
         return rows.length ? rows : [[new Date(from), [null, null, null]], [new Date(), [null, null, null]]];
     }
 
+    // From zero to what is above both the limit, which is always in sight, and all values.
+    range(figure, file) {
+        const limit = this.limits?.[figure.limit];
+        const top = file.reduce((most, row) => Math.max(most, row[1][2] ?? 0), typeof limit === "number" ? limit : 0);
+        return [0, top > 0 ? 1.1 * top : null];
+    }
+
     draw() {
         for (const graph of this.graphs) {
             const file = this.data(graph.figure);
+            const valueRange = this.range(graph.figure, file);
             if (graph.dygraph) {
-                graph.dygraph.updateOptions({ file });
+                graph.dygraph.updateOptions(graph.dygraph.isZoomed() ? { file } : { file, valueRange });
                 continue;
             }
             graph.dygraph = new Dygraph(graph.place, file, {
                 labels: ["time", graph.figure.label], customBars: true, includeZero: true,
                 colors: [color("--line")], axisLineColor: color("--rule"), gridLineColor: color("--rule"), labelsUTC: false,
-                axisLabelWidth: 70, animatedZooms: false, valueRange: null,
+                axisLabelWidth: 70, animatedZooms: false, valueRange,
                 highlightCallback: (event, x, points) => {
                     graph.readout.textContent = points.length
                         ? `${new Date(x).toLocaleString()}: ${Number(points[0].yval.toPrecision(4))}` : "";

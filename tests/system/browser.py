@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-import lab
+from harness import lab
 
 DRIVER = shutil.which("chromedriver")
 PICTURES = pathlib.Path(lab.process.os.environ.get("TIERPROBE_BUILD", "build"), "screenshots")
@@ -134,6 +134,7 @@ def browser():
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="tierprobe-chromium-") as home:
         picture = Browser(home)
+        picture.size(1200, 1230)
         picture.driver.get(sys.argv[1])
         time.sleep(5)  # samples to draw
         picture.driver.save_screenshot(sys.argv[2])
