@@ -86,6 +86,17 @@ static const struct option long_options[] = {
         { 0 },
 };
 
+/* The value of an option that can be given once: of two one would have no effect. */
+static int take_once(const char **ret, const char *option, const char *right)
+{
+        if (*ret) {
+                (void) fprintf(stderr, "tierprobed: %s is given twice; %s\n", option, right);
+                return -EINVAL;
+        }
+        *ret = optarg;
+        return 0;
+}
+
 static int parse_options(int argc, char *argv[], Options *options)
 {
         int c;
@@ -101,10 +112,14 @@ static int parse_options(int argc, char *argv[], Options *options)
                         options->config.file = optarg;
                         break;
                 case OPT_PATH:
-                        options->config.path = optarg;
+                        if (take_once(&options->config.path, "--path",
+                                      "several targets stand in the configuration") < 0)
+                                return -EINVAL;
                         break;
                 case OPT_LISTEN:
-                        options->config.listen = optarg;
+                        if (take_once(&options->config.listen, "--listen",
+                                      "several addresses are parted by commas") < 0)
+                                return -EINVAL;
                         break;
                 case OPT_STATE_DIR:
                         options->state_dir = optarg;

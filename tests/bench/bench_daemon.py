@@ -34,8 +34,8 @@ class UnixConnection(http.client.HTTPConnection):
 def start(binary, target, work, *listen):
     path = os.path.join(work, "sock")
     began = time.monotonic()
-    process = subprocess.Popen([binary, "--path", target, "--listen", "unix:" + path,
-                                "--state-dir", os.path.join(work, "state"), *(f"--listen={one}" for one in listen)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([binary, "--path", target, "--listen", ",".join(["unix:" + path, *listen]),
+                                "--state-dir", os.path.join(work, "state")], stderr=subprocess.DEVNULL)
     while True:
         try:
             connection = UnixConnection(path)

@@ -44,6 +44,12 @@ def test_help_and_version(tierprobed):
     assert done.returncode == 0 and done.stdout.startswith("tierprobed ")
 
 
+@pytest.mark.parametrize("option, value, right", [("--listen", "127.0.0.1:1", "commas"), ("--path", "/tmp", "configuration")])
+def test_an_option_that_would_have_no_effect(option, value, right, tierprobed):
+    done = tierprobed(option, value, option, value, "--check-config")
+    assert done.returncode == 2 and f"{option} is given twice" in done.stderr and right in done.stderr
+
+
 # ---- where it comes from ----
 
 @pytest.mark.parametrize("pieces", [1, 7, 4096])
