@@ -410,11 +410,15 @@ static void assert_read_ahead(const Ring *ring)
                 int r = ring_read_delta(ring, seq, &record, &expected, &expected_gap);
                 assert_int_equal(ring_read_next(ring, &reader, seq, &delta, &gap), r);
                 assert_int_equal(gap, expected_gap);
-                assert_memory_equal(&delta, &expected, sizeof delta);
-                if (r >= 0)
-                        assert_memory_equal(&reader.record, &record, sizeof record);
-                else
-                        assert_int_equal(reader.record.seq, 0);
+                assert_int_equal(delta.interval_ns, expected.interval_ns);
+                assert_int_equal(delta.w_ios, expected.w_ios);
+                assert_int_equal(reader.record.seq, r >= 0 ? seq : 0);
+                if (r >= 0) {
+                        assert_int_equal(reader.record.snapshot.mono_ns, record.snapshot.mono_ns);
+                        assert_int_equal(reader.record.snapshot.counters.w_ios,
+                                         record.snapshot.counters.w_ios);
+                        assert_string_equal(reader.record.run_id, record.run_id);
+                }
         }
 }
 
