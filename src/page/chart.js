@@ -140,7 +140,11 @@ export class TargetChart {
             const file = this.data(graph.figure);
             const valueRange = this.range(graph.figure, file);
             if (graph.dygraph) {
-                graph.dygraph.updateOptions(graph.dygraph.isZoomed() ? { file } : { file, valueRange });
+                // What somebody zoomed to stays; a range that was set here counts as zoomed, too.
+                const zoomed = graph.dygraph.isZoomed("x") ||
+                    (graph.dygraph.isZoomed("y") && String(graph.dygraph.yAxisRange()) !== String(graph.range));
+                graph.dygraph.updateOptions(zoomed ? { file } : { file, valueRange });
+                graph.range = zoomed ? graph.range : graph.dygraph.yAxisRange();
                 continue;
             }
             graph.dygraph = new Dygraph(graph.place, file, {
@@ -154,6 +158,7 @@ export class TargetChart {
                 unhighlightCallback: () => { graph.readout.textContent = ""; },
                 underlayCallback: (canvas, area, dygraph) => this.underlay(canvas, area, dygraph, graph.figure),
             });
+            graph.range = graph.dygraph.yAxisRange();
         }
     }
 
