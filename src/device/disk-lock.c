@@ -109,8 +109,11 @@ DiskLock *disk_lock_free(DiskLock *lock)
 {
         if (!lock)
                 return NULL;
-        for (size_t i = 0; i < lock->n_fds; i++)
+        for (size_t i = 0; i < lock->n_fds; i++) {
+                /* A child that has not come to close what it was forked with would keep it. */
+                (void) flock(lock->fds[i], LOCK_UN);
                 (void) close(lock->fds[i]);
+        }
         free(lock);
         return NULL;
 }

@@ -10,7 +10,8 @@ import subprocess
 import pytest
 
 import lab
-from harness import BUILD, ROOT, TIERPROBE, TIERPROBED, Response, UnixConnection, config_text, sections_for
+from harness import (BUILD, TIERPROBE, TIERPROBED, Response, UnixConnection, config_text, sections_for,
+                     skip_when_held_up)
 from lab.catalog import GOOD, SLOW
 from lab.container import container, tree
 
@@ -58,7 +59,9 @@ class Service:
         def ended():
             run = self.get(f"/runs/{run_id}")
             return run["state"] not in ("queued", "running") and run
-        return lab.wait_for("the end of the run", ended, 60)
+        run = lab.wait_for("the end of the run", ended, 60)
+        skip_when_held_up(run)
+        return run
 
     def wait_running(self, run_id):
         return lab.wait_for("bytes written", lambda: self.get(f"/runs/{run_id}")["bytes_written"] > 0, 60)
