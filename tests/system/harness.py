@@ -166,6 +166,7 @@ class Daemon:
         return answer.json
 
     def wait_run(self, run_id, deadline_s=120, must_tell=True):
+        """The run when it has ended. MUST_TELL: of the disk, or the test is skipped; see skip_when_held_up()."""
         def ended():
             run = self.run(run_id)
             return run if run["state"] not in ("queued", "running") else None
